@@ -15,17 +15,16 @@ extern const struct ddp_opt ddp_noise_floor_rows[]; /* --noise-floor; sets a con
 /* outputs of gate and compare; sets a struct ddp_verdict_outputs */
 extern const struct ddp_opt ddp_verdict_rows[];
 
-/* The function `offer` of --compress: offers the compressors. A written name ends in a colon if it
- * needs an argument. */
+/* The next three functions are members `offer` of options (base/opt.h). --compress: writes the i-th
+ * compressor. The name ends in a colon if it needs an argument. */
 bool ddp_offer_compressor(const char *command, int i, char *out, size_t out_bytes);
-/* The function `offer` of --format: offers the output formats. */
+/* --format: writes the i-th output format. */
 bool ddp_offer_format(const char *command, int i, char *out, size_t out_bytes);
-/* The function `offer` of --algorithm. For a collective, offers auto, all and the algorithms of
- * this collective. For train, offers auto and the algorithms of allreduce. */
+/* --algorithm: writes the i-th of auto, all and the algorithms of the collective. The choices of
+ * `train` are auto and the algorithms of allreduce. */
 bool ddp_offer_algorithm(const char *command, int i, char *out, size_t out_bytes);
 
-/* Prints "# " and a text of at most 599 bytes as a line, which is broken at the width of a
- * terminal. */
+/* Prints "# " and a text of at most 599 bytes. On a terminal, long lines are wrapped. */
 void ddp_print_note(FILE *out, const char *fmt, ...) DDP_PRINTF(2, 3);
 /* Prints the line of a dry run with the estimated duration of the run. */
 void ddp_print_time(const struct ddp_estimate *estimate, FILE *out);
@@ -35,7 +34,7 @@ const struct ddp_cmd *ddp_command_find(const char *name);
 
 /* The two pages of a command's help. `-h` prints the short one, `--help` the long one. */
 enum ddp_help_page { DDP_HELP_NONE, DDP_HELP_SHORT, DDP_HELP_LONG };
-/* Print the help of a command and of the program. */
+/* Print the help of a command, and the help of the program. */
 void ddp_help_command(const struct ddp_cmd *cmd, enum ddp_help_page page, FILE *out);
 void ddp_help_program(FILE *out);
 /* Prints the help of a command or another topic. Returns 0, or DDP_EUSAGE if the topic is unknown.

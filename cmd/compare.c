@@ -42,8 +42,8 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-/* Refuses a wrong number of results. With --across there is no verdict, so it also refuses the
- * options that only a verdict uses. */
+/* Refuses a wrong number of results. With --across there is no verdict, so the options that only a
+ * verdict uses are refused, too. */
 static int check(const struct ddp_app *app, const struct compare_values *v,
                  const struct ddp_opt_result *parsed, struct ddp_err *err)
 {

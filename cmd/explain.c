@@ -306,9 +306,9 @@ static void explain_break_even(FILE *out)
           "against dense f32 and one against fp16. The one against fp16 is the fairer\n"
           "comparison, because fp16 halves the bytes at almost no cost.\n"
           "\n"
-          "predicted   from bytes alone. A dense ring sends 2 (n-1)/n S bytes per rank. To\n"
-          "            send every rank's k of N values with their indices to all others\n"
-          "            takes 8 k (n-1) bytes per rank, so k/N = 1/n against f32 and 1/(2n)\n"
+          "predicted   from bytes alone. A dense ring sends 2 (n-1)/n S bytes per rank. If\n"
+          "            every rank sends k of N values with their indices to all others, it\n"
+          "            sends 8 k (n-1) bytes, so k/N = 1/n against f32 and 1/(2n)\n"
           "            against fp16. Above a density of 1/32 a bitmap is smaller than\n"
           "            indices, and k/N against f32 is about 2/n - 1/32.\n"
           "estimated   from the times of this point. The assumption is that encode takes\n"
@@ -430,8 +430,9 @@ static void explain_sync(FILE *out)
         "factors of each weight. topk, threshold and oktopk send only large gradients and keep the "
         "rest for later (--feedback). With partial:K, local:H and diloco:H each rank takes "
         "its own steps, and parameters are averaged: one of K chunks after each step, or all of "
-        "them every H steps. diloco then adds momentum. none exchanges nothing. All of these but "
-        "dense and zero1 change what is learned, so compare accuracies over several seeds: train "
+        "them every H steps. diloco then adds momentum. none exchanges nothing. All strategies "
+        "except dense and zero1 change what is learned, so compare accuracies over several seeds: "
+        "train "
         "--compare dense,topk:0.01 --seeds 1,2.",
         0, out);
 }
@@ -444,8 +445,9 @@ static void explain_topk(FILE *out)
         "values that are not sent are added to the next gradient (error feedback, on unless "
         "--feedback off). A list has an index and a value per entry, 8 bytes, or a bitmap if that "
         "is shorter. Each rank receives the lists of all P ranks and sums them, so a rank sends up "
-        "to 8*D*n*(P-1) bytes: fewer than a dense ring only if D is below about 1/P, or with a "
-        "bitmap 2/P - 1/32. oktopk:D also "
+        "to 8*D*n*(P-1) bytes. This is less than a dense ring sends if D is below about 1/P. With "
+        "a "
+        "bitmap, the limit is about 2/P - 1/32. oktopk:D also "
         "selects among the sums and sends fewer bytes with many ranks. threshold:T sends every "
         "value of magnitude T or more, so the number of values varies. `ddpbench explain "
         "break-even` says when a sparse exchange pays.",
@@ -460,7 +462,8 @@ static void explain_health(FILE *out)
         "figures are compared on a logarithmic scale. Healthy values share a level, and a fault "
         "makes all values of its place slower: of a host, of its sending or receiving, of a link, "
         "of one direction, or of a rank. The search explains the measured values by as few faults "
-        "as possible, so two faults are both named. A fault becomes a finding if the lower end of "
+        "as possible, and names each of several faults. A fault becomes a finding if the lower end "
+        "of "
         "its interval is above the smallest slow-down that counts (--min-effect 10 %, "
         "--min-latency 20 us, 0.1 % of TCP segments sent again).",
         0, out);
@@ -479,8 +482,8 @@ static void explain_health(FILE *out)
         "There are two kinds of comparison: with the peers in the job, and with the document of an "
         "earlier healthy run (--reference). The speed of the network interfaces is reported but "
         "does not decide. Two hosts have no third one as a peer. They show only a difference "
-        "between their two directions, and the finding then names the direction and not a host, "
-        "unless one of the two interfaces is slower. With --reference, a finding between two hosts "
+        "between their two directions. The finding then names the direction. It names a host only "
+        "if one of the two interfaces is slower. With --reference, a finding between two hosts "
         "names the direction or the link. The speed between ranks of one host depends on their "
         "cores, so on one host only computation and memory copy have peers. HEALTHY then needs no "
         "bandwidth, unless there is a --reference. A reference of one host is not compared with "
@@ -544,7 +547,7 @@ static void explain_straggler(FILE *out)
         "and causes together, and if it costs at least 3 % of the time. A delay must also "
         "exceed twice the ping-pong and the error of the clocks. The core time is read at most "
         "once per millisecond. It is the time that has passed minus the processor time of the "
-        "rank. A rank that waits for other ranks leaves its core, which does not count. "
+        "rank. A rank that waits for other ranks gives up its core. This time does not count. "
         "On a busy machine, cores are taken from all ranks. Then the cause is core only if the "
         "rank lost a larger fraction of its time than the others.",
         0, out);

@@ -1,4 +1,4 @@
-/* The command `health`: finds the hosts, ranks and links of a job that are slow. */
+/* `ddpbench health` finds the hosts, ranks and links of a job that are slow. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,9 +28,11 @@ static const struct ddp_opt rows[] = {
             "link, or about one of two hosts, names none",
             .choices = exit_names, .brief = "exit code of the job, or of each host"),
     DDP_OPT_HEADING("Measurement"),
-    DDP_OPT(DOUBLE, "max-time", 0, AT(max_time_s), "S", "4",
-            "measure 3 passes; up to 5 if they end within 1.75 x S seconds, and up to 9 within S",
-            .min = 0.001, .max = 86400),
+    DDP_OPT(
+        DOUBLE, "max-time", 0, AT(max_time_s), "S", "4",
+        "measure 3 passes, up to 5 while they end within 1.75 x S seconds, and up to 9 while they "
+        "end within S seconds",
+        .min = 0.001, .max = 86400),
     DDP_OPT(SIZE, "size", 's', AT(size), "BYTES", "256K",
             "size of a message of the bandwidth measurement", .min = 1, .max = 1 << 30),
     DDP_OPT_INCLUDE(ddp_world_rows, AT(world)),
@@ -45,7 +47,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     DDP_TRY(ddp_check_operands(app, parsed, 0, "no arguments", err));
     if (v->world.ranks.n > 1)
         return ddp_fail(err, DDP_EUSAGE, "health takes one number of ranks");
-    /* The agents of --hosts run this command line, too. They have a launcher. */
+    /* The agents of --hosts (run/remote.h) run this command line, too. For an agent, the kind of
+     * the launcher is not DDP_LAUNCHER_NONE. */
     if (v->exit_code == DDP_HEALTH_EXIT_HOST && app->launcher.kind == DDP_LAUNCHER_NONE) {
         ddp_fail(err, DDP_EUSAGE, "--exit-code host needs a launcher; %s one exit code",
                  v->world.hosts      ? "--hosts has"

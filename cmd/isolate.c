@@ -1,4 +1,4 @@
-/* The command `isolate`: finds the hosts, ranks and links that slow down a collective. */
+/* `ddpbench isolate` finds the hosts, ranks and links that slow down a collective. */
 #include <stdio.h>
 
 #include "cmd.h"

@@ -40,7 +40,8 @@ static void refuse_flag(void)
     exit(ddp_exit_code(err.code));
 }
 
-/* Returns the value of the last argument that begins with `flag`, which ends in "=", or NULL. */
+/* Returns the value of the last argument that begins with `flag`, which ends in "=". Returns NULL
+ * if there is no such argument, or if its value is empty. */
 static const char *last_value(int argc, char *const *argv, const char *flag)
 {
     const char *value = NULL;
@@ -62,7 +63,8 @@ static int check_writable(const char *file, struct ddp_err *err)
     return 0;
 }
 
-/* Checks that the output file ends with `end`, because the library does not check its writes. */
+/* Checks that the output file ends with `end`, because the library does not check its writes. Does
+ * not check pipes and devices. */
 static int check_written(const char *file, const char *end, struct ddp_err *err)
 {
     struct stat s;

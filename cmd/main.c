@@ -71,7 +71,7 @@ static int unknown_command(const char *name, struct ddp_err *err)
 }
 
 /* Returns argv[0..argc) without the arguments for another program (is_foreign). *count receives the
- * number of returned arguments. Returns NULL if memory runs out. */
+ * number of returned arguments. The caller frees the array. Returns NULL if memory runs out. */
 static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, int *count)
 {
     char **own = ddp_calloc((size_t)argc + 1, sizeof *own);
@@ -84,7 +84,7 @@ static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, 
 
 /* Returns true if this process prints text that all ranks would print alike, such as help. Only
  * rank 0 prints it. If the launcher's variables contradict each other, every process prints it,
- * because the variables, and the rank with them, may be left over from an earlier job. */
+ * because the variables may be left over from an earlier job. The rank is then wrong. */
 static bool prints_answer(const struct ddp_app *app)
 {
     return app->launcher.rank_info.rank == 0 || app->launcher_error.code != 0;
@@ -140,7 +140,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
     rc = ddp_opt_parse(cmd->rows, own_count, own, values, &parsed, err);
     if (rc == 0 && *(bool *)(values + cmd->help_offset)) {
         if (prints_answer(app))
-            /* reached by combined letters such as -qh */
+            /* Combined letters such as -qh lead here. */
             ddp_help_command(cmd, DDP_HELP_SHORT, app->out);
     } else if (rc == 0 && cmd->job) {
         const struct ddp_world_options *world = (const struct ddp_world_options *)(void *)values;
@@ -155,7 +155,8 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (rc == 0)
             rc = ddp_world_run(app, cmd, values, err);
     } else if (rc == 0) {
-        /* A command without ranks runs where answers are printed. The doctor runs on every rank. */
+        /* A command without ranks runs only in a process that prints answers. The doctor runs on
+         * every rank. */
         if (prints_answer(app) || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {

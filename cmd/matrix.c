@@ -1,4 +1,4 @@
-/* The command `matrix`: latency and bandwidth between every pair of ranks or hosts. */
+/* `ddpbench matrix` measures the latency and bandwidth between every pair of ranks or hosts. */
 #include "cmd.h"
 #include "report/report.h"
 #include "run/matrix_run.h"

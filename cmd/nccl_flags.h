@@ -21,7 +21,7 @@ struct ddp_nccl_line {
  * any other name. */
 const struct ddp_cmd *ddp_nccl_command(const char *name);
 /* Translates argv, in which argv[0] is the command's name. The caller sets out->shared and releases
- * *out with ddp_nccl_release, also after an error. */
+ * *out with ddp_nccl_release, also after an error. Returns 0, DDP_EUSAGE or DDP_ENOMEM. */
 int ddp_nccl_translate(const struct ddp_cmd *cmd, int argc, char *const *argv,
                        struct ddp_nccl_line *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_nccl_release(struct ddp_nccl_line *line);

@@ -1,4 +1,4 @@
-/* The command `pays`: whether compression pays for a model on a link. */
+/* `ddpbench pays` tells whether compression pays for a model on a link. */
 #include "cmd.h"
 #include "run/outputs.h"
 #include "run/pays_run.h"
@@ -18,8 +18,8 @@ static const struct ddp_opt rows[] = {
             "compute time of a step without the exchange, such as 120ms",
             .brief = "compute time of a step, such as 120ms"),
     DDP_OPT(INT_LIST, "ranks", 0, AT(c.world.ranks), "N", NULL,
-            "number of ranks of the training; with --link or --table only two ranks are started, "
-            "with neither all of them are started and measure",
+            "number of ranks of the training; with --link or --table, only two ranks are started "
+            "to measure; without both, all N ranks are started and measure",
             .min = 1, .max = DDP_PAYS_RANKS_MAX, .brief = "number of ranks of the training"),
     DDP_OPT(
         STRING_LIST, "link", 'l', AT(links), "SPEED[,LATENCY]", NULL,
@@ -40,8 +40,8 @@ static const struct ddp_opt rows[] = {
             .offer = ddp_offer_compressor),
     DDP_OPT_INCLUDE(ddp_feedback_rows, AT(c.bench.feedback)),
     DDP_OPT(STRING, "accuracy", 0, AT(accuracy), "FILE", NULL,
-            "result of `train --compare` or of a sweep, for the change of accuracy (default: the "
-            "results of configs/convergence.json that belong to ddpbench)"),
+            "result of `train --compare` or of a sweep, for the change of accuracy (default: "
+            "convergence.json, which comes with ddpbench)"),
     DDP_OPT_HEADING("Measurement"),
     DDP_OPT(DOUBLE, "max-time", 0, AT(c.bench.max_time_s), "S", "1",
             "measure each method for at most S seconds, and at least 6 times", .min = 0.001,

@@ -1,7 +1,7 @@
 /* The reference of the whole program, which `ddpbench help --man` and `ddpbench help --markdown`
  * print. Both formats get their commands and options from the same tables. Only the manual page has
- * the sections that manual pages have, such as SYNOPSIS. Only Markdown has the keys of JSON
- * documents, from the schema that is embedded in the program. */
+ * sections such as SYNOPSIS. Only the Markdown page has the keys of JSON documents, which come from
+ * the schema that is embedded in the program. */
 #include <ctype.h>
 #include <string.h>
 
@@ -192,7 +192,8 @@ static void md_lines(FILE *out, const char *text)
 }
 
 /* Prints the details of a command. Lines that begin with two spaces are not changed. Other lines
- * form paragraphs. A paragraph ends at an empty line or before such a line. */
+ * form paragraphs. A paragraph ends at an empty line, or before a line that begins with two spaces.
+ */
 static void md_details(FILE *out, const char *text)
 {
     while (*text) {

@@ -1,5 +1,5 @@
 /* Monotonic time in integer nanoseconds. The result record contains the resolution of the clock and
- * the time that one call takes. */
+ * the duration of a call of ddp_now_ns. */
 #ifndef DDP_BASE_CLOCK_H
 #define DDP_BASE_CLOCK_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Returns CLOCK_MONOTONIC in ns. Usually makes no system call, because the C library reads this
+/* Returns CLOCK_MONOTONIC in ns. This usually needs no system call, because the C library reads the
  * clock through the vDSO. */
 static inline int64_t ddp_now_ns(void)
 {
@@ -19,8 +19,8 @@ static inline int64_t ddp_now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Writes the current UTC time as "2026-11-21T04:05:06Z". The buffer `out` needs at least 21
- * bytes. */
+/* Writes the current UTC time as "2026-11-21T04:05:06Z". If out_bytes is less than 21, writes ""
+ * instead. */
 void ddp_clock_iso8601(char *out, unsigned long out_bytes);
 
 /* Measures ddp_now_ns(). *cost_ns becomes the time per call (the median over batches of calls).

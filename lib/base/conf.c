@@ -32,7 +32,8 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
                             "finds, or that of a Python package)"},
     [DDP_CONF_MODULE_DIR] =
         {"DDPBENCH_MODULE_DIR",
-         "folder of the modules and ddpbench-kernels (default: the binary's, or ../lib/ddpbench)"},
+         "folder of the modules and ddpbench-kernels (default: the folder of ddpbench, its "
+         "subfolder ddpbench, or ../lib/ddpbench)"},
     [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR",
                            "folder with the files of the data set, like --data"},
     [DDP_CONF_PORT] = {"DDPBENCH_PORT",
@@ -40,18 +41,17 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
                        "the first free one of the eight ports after MASTER_PORT)"},
     [DDP_CONF_SECRET] =
         {"DDPBENCH_SECRET",
-         "secret of a job whose ranks meet over TCP, the same on all ranks, at least 16 "
-         "characters: "
-         "processes that cannot prove that they know it are not admitted (default: rank 0 listens "
-         "only on the address of MASTER_ADDR, and admits without a proof)"},
+         "secret of a job, the same on all ranks, at least 16 characters; rank 0 refuses processes "
+         "that do not know it (default: rank 0 listens only on the address of MASTER_ADDR, and "
+         "accepts every process)"},
     [DDP_CONF_JOB] = {"DDPBENCH_JOB", "id of a job; --hosts sets it for the ranks that it starts"},
     [DDP_CONF_NCCL_LIB] = {"DDPBENCH_NCCL_LIB",
                            "library to load for NCCL (default: the libnccl.so.2 that the loader "
                            "finds, or that of a Python package)"},
     [DDP_CONF_SIMULATE_HOSTS] =
         {"DDPBENCH_SIMULATE_HOSTS",
-         "simulate several hosts, for tests: 2 (two of equal size), 1+3 (of 1 and "
-         "3 ranks) or 2* (two whose ranks alternate)"},
+         "simulate several hosts, for tests: 2 (two hosts of equal size), 1+3 (hosts of 1 and "
+         "3 ranks) or 2* (two hosts, to which ranks are assigned in turns)"},
     [DDP_CONF_FAULT] =
         {"DDPBENCH_FAULT",
          "faults to inject, point:n:action[=value][@rank]; only in a build with FAULTS=1; "
@@ -206,14 +206,14 @@ int ddp_conf_module_check(const char *path, int abi, int found_abi, const char *
                           struct ddp_err *err)
 {
     if (found_commit == NULL)
-        return ddp_fail(err, DDP_EMISMATCH, "'%.300s' is no module of ddpbench", path);
+        return ddp_fail(err, DDP_EMISMATCH, "'%.300s' is not a module of ddpbench", path);
     if (found_abi != abi)
         return ddp_fail(err, DDP_EMISMATCH,
                         "module '%.300s' has ABI %d, but this binary has ABI %d", path, found_abi,
                         abi);
     if (strcmp(found_commit, DDP_COMMIT) != 0)
         return ddp_fail(err, DDP_EMISMATCH,
-                        "module '%.200s' is of build '%.60s', this binary of '%.60s'", path,
-                        found_commit, DDP_COMMIT);
+                        "module '%.200s' is of build '%.60s', but this binary is of build '%.60s'",
+                        path, found_commit, DDP_COMMIT);
     return 0;
 }

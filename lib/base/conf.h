@@ -1,6 +1,6 @@
-/* Settings from the environment. Every DDPBENCH_* variable is a row of one table, which `ddpbench
- * help environment` and the reference pages (cmd/reference.c) show. An unknown DDPBENCH_* variable
- * is an error. */
+/* Settings from the environment. Every DDPBENCH_* variable is a row of one table. `ddpbench help
+ * environment` and the reference pages (cmd/reference.c) show this table. An unknown DDPBENCH_*
+ * variable is an error. */
 #ifndef DDP_BASE_CONF_H
 #define DDP_BASE_CONF_H
 
@@ -38,13 +38,13 @@ const struct ddp_conf_row *ddp_conf_rows(void); /* [DDP_CONF_COUNT] */
 
 /* Returns the value, or NULL if the variable is unset or empty. The environment owns the text. */
 const char *ddp_conf_get(enum ddp_conf_key key);
-/* Returns the best SIMD level of this processor that DDPBENCH_SIMD allows. */
+/* Returns the highest SIMD level that this processor supports and DDPBENCH_SIMD allows. */
 enum ddp_simd ddp_conf_simd(void);
 /* Writes the path of the folder that holds the modules (MPI, UCX, CUDA) and the helper of `ddpbench
- * kernels`. If DDPBENCH_MODULE_DIR is set, its value is this folder. Otherwise the candidates are
- * `dir` (the folder of the program or library), dir/ddpbench and dir/../lib/ddpbench, and the first
- * folder that holds a module or the helper is chosen. If no candidate holds such a file, the last
- * candidate is chosen, because `make install` puts the files there. */
+ * kernels`. If DDPBENCH_MODULE_DIR is set, the folder is its value. Otherwise the candidates are
+ * `dir` (the folder of the program or library), dir/ddpbench and dir/../lib/ddpbench. The function
+ * chooses the first candidate that holds a module or the helper. If no candidate holds such a file,
+ * the function chooses the last one, because `make install` puts the files there. */
 void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes);
 /* The file names of the modules. */
 #define DDP_CUDA_MODULE_NAME    "ddpbench-cuda.so"
@@ -60,7 +60,7 @@ struct ddp_mpi_flavour {
     const char *name;        /* part of the module's file name */
     const char *library;     /* name for messages */
     const char *package;     /* Debian's development package */
-    const char *programs[2]; /* programs of an installed MPI; one of them suffices */
+    const char *programs[2]; /* programs that show that this MPI is installed; one suffices */
 };
 /* All flavours, up to an entry whose name is NULL. */
 const struct ddp_mpi_flavour *ddp_mpi_flavours(void);
@@ -69,7 +69,8 @@ bool ddp_mpi_module_find(const char *dir, const struct ddp_mpi_flavour *flavour,
                          size_t path_bytes);
 /* Fails with DDP_EMISMATCH unless a module and this binary are of the same build. `path` is the
  * file of the module. `abi` is the ABI number of this binary. `found_abi` and `found_commit` are
- * those of the module. `found_commit` is NULL if the file is not a module. */
+ * the ABI number and the commit of the module. `found_commit` is NULL if the file is not a
+ * module. */
 int ddp_conf_module_check(const char *path, int abi, int found_abi, const char *found_commit,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Checks the environment and arms the faults of DDPBENCH_FAULT (ddp_fault_arm). Returns DDP_EUSAGE

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-/* A yield that takes less time has not left the core, so its time is processor time. */
+/* If sched_yield returns in less time than this, the core is assumed to have had no other user. */
 #define YIELDED_NS 20000
 
 static _Thread_local int64_t yielded_ns;

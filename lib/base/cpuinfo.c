@@ -93,8 +93,8 @@ int ddp_cpu_usable_cores(void)
     return online > 0 ? (int)online : 1;
 }
 
-/* Reads a range such as "8" or "0-3" at *at, and moves *at behind it. Returns false if there is no
- * range, or if it is malformed. */
+/* Reads a range such as "8" or "0-3" at *at, and moves *at past the range. Returns false if there
+ * is no range, or if the range is malformed. */
 static bool read_range(const char **at, unsigned long *first, unsigned long *last)
 {
     char *end;

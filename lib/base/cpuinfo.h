@@ -31,7 +31,7 @@ bool ddp_cpu_restrict(const char *list);
 
 /* The last-level cache, as Linux reports it. Its size decides whether a copy uses stores that
  * bypass the cache. Only caches of level 3 or above count, because a virtual machine that reports
- * only lower levels hides the last level of its processor. */
+ * only lower levels hides the last-level cache of the processor. */
 struct ddp_cache {
     size_t bytes;
     int sharers; /* processors that share the cache, at least 1 */
@@ -40,8 +40,8 @@ struct ddp_cache {
  * no such cache, returns false and sets *out to zeros. */
 bool ddp_cache_read(const char *sys, int cpu, struct ddp_cache *out);
 
-/* Returns the bytes of cache per rank if `ranks` ranks run on neighbouring cores. Returns SIZE_MAX
- * if the cache is unknown. */
+/* Returns the bytes of cache per rank if `ranks` ranks run on neighbouring cores: the size of the
+ * cache, divided by the number of ranks that share it. Returns SIZE_MAX if the cache is unknown. */
 size_t ddp_cache_share_of(const struct ddp_cache *cache, int ranks);
 /* Like ddp_cache_share_of, for the cache of this machine. The cache is read only once. */
 size_t ddp_cache_share(int ranks);

@@ -26,11 +26,11 @@ size_t ddp_dtype_size(enum ddp_dtype dtype);
 const char *ddp_dtype_name(enum ddp_dtype dtype);
 /* Returns the canonical name: "sum", "avg", "prod", "min", "max". */
 const char *ddp_op_name(enum ddp_op op);
-/* Parses a name or an alias, such as float, fp32 or float32. Returns -1 if the name is unknown.
- * Names are case sensitive. */
+/* Parses a name or an alias, such as float, fp32 or float32. Returns the type, or -1 if the name is
+ * unknown. Names are case sensitive. */
 int ddp_dtype_parse(const char *name);
-/* Parses the name of an operation. "average" and "mean" mean "avg". Returns -1 if the name is
- * unknown. */
+/* Parses the name of an operation. "average" and "mean" are aliases of "avg". Returns the
+ * operation, or -1 if the name is unknown. */
 int ddp_op_parse(const char *name);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* The facts that dtype_list.h lists about each element type. */
+/* A table of the facts that dtype_list.h lists about each element type. */
 #ifndef DDP_BASE_DTYPE_INFO_H
 #define DDP_BASE_DTYPE_INFO_H
 
@@ -18,8 +18,7 @@ struct ddp_dtype_info {
     enum ddp_dtype mean;
 };
 
-/* The table is in a header, so that the compiler knows the values of a row whose index is a
- * constant. */
+/* The table is in a header, so that the compiler can use its values as constants. */
 static const struct ddp_dtype_info ddp_dtypes[DDP_DTYPE_COUNT] = {
 #define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)                      \
     [DDP_##symbol] = {name, aliases, sizeof(type), DDP_##kind, digits, DDP_##mean},

@@ -9,12 +9,12 @@
  *   type     the C type that holds an element
  *   kind     FLOAT, SIGNED or UNSIGNED
  *   digits   whole numbers up to 2^digits (floats) or below 2^digits (integers) are exact
- *   mean     the symbol of the type in which the partial sums of an average are sent. For integers
- *            it is a wider type, so that the sums fit. 64-bit integers have no wider type, so the
- *            sums of their averages wrap around.
- *   mpi      the MPI type of elements in messages. MPI's own reductions use it, too. Floats of 16
- *            and 8 bits are reduced by our MPI operations, and MPI sums averages of integers in
- *            MPI_INT64_T.
+ *   mean     the symbol of the type in which the partial sums of an average are sent. Integers of
+ *            up to 32 bits use a wider type, so that the sums fit. The sums of 64-bit integers wrap
+ *            around, because there is no wider type.
+ *   mpi      the MPI type of elements in messages and in MPI's own reductions. There are two
+ *            exceptions: floats of 16 and 8 bits are reduced by operations that backend mpi
+ *            defines, and averages of integers of up to 32 bits are summed as MPI_INT64_T.
  *   nccl     the NCCL type; ncclNumTypes if NCCL has none
  *
  * The arithmetic is in device/cpu/kernels_cpu.inc.h and device/cuda/kernels_reduce.cu. */

@@ -2,11 +2,12 @@
  *
  * Most functions of lib/ that can fail return 0 or one of the negative codes below. 0 is success.
  * The comments of these functions name the error codes, but do not mention 0. The last parameter is
- * a `struct ddp_err *`. The function that detects an error fills it with ddp_fail(). Functions that
- * only forward the error add nothing (DDP_TRY). cmd/ and lib/run print the message.
+ * usually a `struct ddp_err *`. The function that detects an error fills this struct with
+ * ddp_fail(). Functions that only forward the error do not change the struct (DDP_TRY). cmd/ and
+ * lib/run print the message.
  *
- * A code is the negated exit code of the process. The functions below never allocate, print or
- * exit. */
+ * A code is the negated exit code of the process. The functions of this header never allocate
+ * memory, print or exit. */
 #ifndef DDP_BASE_ERR_H
 #define DDP_BASE_ERR_H
 
@@ -31,7 +32,7 @@ enum ddp_code {
     DDP_ENOINPUT = -66,      /* an input file is missing */
     DDP_EUNAVAIL = -69,      /* a requested library or device is absent */
     DDP_EINTERNAL = -70,     /* a bug in ddpbench */
-    DDP_ENOMEM = -71,        /* memory does not suffice, or a check shows that it would not */
+    DDP_ENOMEM = -71,        /* memory is exhausted, or a check shows that it would not suffice */
     DDP_ECREATE = -73,       /* an output file cannot be created */
     DDP_EIO = -74,           /* read or write failed */
     DDP_EMISMATCH = -76,     /* ranks, hosts, builds or fingerprints disagree */
@@ -40,8 +41,8 @@ enum ddp_code {
     DDP_ECLOSED = -141, /* the reader of stdout has closed the pipe; no message reports this */
 };
 
-/* Returns whether `code` is -(128 + signal), the code of a run that a signal ended. DDP_ECLOSED
- * also has this form (SIGPIPE), but is an error. */
+/* Returns whether `code` is -(128 + signal), the code of a run that a signal ended. Returns false
+ * for DDP_ECLOSED, which has this form (SIGPIPE), but is an error. */
 static inline bool ddp_code_is_signal(int code)
 {
     return code < -128 && code != DDP_ECLOSED;
@@ -54,7 +55,7 @@ struct ddp_err {
     /* True if every rank of the world returns this code (ddp_comm_agree). One rank may then report
      * the error for all ranks. */
     bool agreed;
-    bool interrupted; /* a signal ended the run, so the message reports no error */
+    bool interrupted; /* a signal ended the run; the message is then not an error message */
     char text[512];   /* the cause */
     char hint[768];   /* what the user can do; may be empty */
 };
@@ -78,7 +79,8 @@ int ddp_fail_copy(struct ddp_err *err, const struct ddp_err *cause);
 /* Sets the hint of *err if it has none yet. Returns err->code, or DDP_EINTERNAL if err is NULL. */
 int ddp_hint(struct ddp_err *err, const char *fmt, ...) DDP_PRINTF(2, 3);
 
-/* Converts a return code to the process exit code, 0..255. */
+/* Converts a return code to the process exit code, 0..255. Returns 70 for a value that is not a
+ * code. */
 int ddp_exit_code(int code);
 
 /* Forwards a failure. Evaluates `expr` once, and returns its value from the calling function if the

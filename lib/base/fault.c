@@ -189,9 +189,9 @@ static int parse_fault(const char *text, size_t length, struct spec *out, struct
     return check(out, at != NULL, err);
 }
 
-/* Number of counters of a fault. Counter 0 is for the collector, and the others are for ranks. Our
- * launcher starts at most 256 ranks. Under an outside launcher each rank has a table of its own, so
- * no two ranks use the same counter. */
+/* Number of counters of a fault. Counter 0 is for points outside the work of the ranks, and the
+ * others are for ranks. Our launcher starts at most 256 ranks. Under an outside launcher each
+ * process has its own table. Therefore no two ranks share a counter. */
 #define COUNTER_ROWS 257
 
 struct tally {
@@ -265,7 +265,7 @@ int ddp_fault_arm(const char *text, struct ddp_err *err)
     return 0;
 }
 
-/* Ends the process by a signal. Uses kill(), because a thread may block the signal. */
+/* Ends the process by a signal. Uses kill(), because this thread may block the signal. */
 static void die(int signal_number)
 {
     if (signal_number != SIGKILL)

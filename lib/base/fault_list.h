@@ -1,7 +1,6 @@
 /* One line per fault point: DDP_FAULT_POINT(symbol, name, collector, code, data, help). `collector`
- * is 1 if the collector (the parent of the ranks) passes the point, and 0 if ranks pass the point.
- * `code` is the return code of the action errno. `data` is 1 if the point has data for the action
- * flip. */
+ * is 1 if the point lies outside the work of the ranks (fault.h), and else 0. `code` is the return
+ * code of the action errno. `data` is 1 if the point has data for the action flip. */
 DDP_FAULT_POINT(DATA_LOAD, "data-load", 1, DDP_EIO, 0, "before a data set is read")
 DDP_FAULT_POINT(SEGMENT, "segment", 1, DDP_ENOMEM, 0, "before the shared segment is made")
 DDP_FAULT_POINT(FORK, "fork", 1, DDP_ENOMEM, 0, "before a rank is started; the n-th is rank n-1")

@@ -89,10 +89,9 @@ int ddp_file_read(const char *path, size_t most, char **data, size_t *bytes, str
 {
     int fd;
     DDP_TRY(ddp_file_open(path, &fd, bytes, err));
-    const int rc = *bytes > most
-                       ? ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes, at most %zu are accepted",
-                                  path, *bytes, most)
-                       : ddp_file_read_from(fd, path, *bytes, data, err);
+    const int rc = *bytes > most ? ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes; the limit is %zu",
+                                            path, *bytes, most)
+                                 : ddp_file_read_from(fd, path, *bytes, data, err);
     close(fd);
     return rc;
 }

@@ -9,8 +9,8 @@
 
 #define DDP_GPU_FACTS_MAX 16
 
-/* sm_clock_max_MHz is the highest possible clock. The other clocks are values at the time of
- * reading. */
+/* sm_clock_max_MHz is the highest possible clock. The other clocks and the temperature are values
+ * at the time of reading. */
 struct ddp_gpu_facts {
     char name[64], bus[32];
     char driver[32]; /* version of the driver */

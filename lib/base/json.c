@@ -24,8 +24,9 @@
  * a document need at most about 1 GiB. */
 #define MAX_VALUES (16u << 20)
 
-/* If there was no memory for a new member, marks the object or array as incomplete. Printing a
- * marked document fails. The mark lies in a field that cJSON uses only for numbers. */
+/* Returns `item`. If it is NULL, there was no memory for it, and the function marks the object or
+ * array as incomplete. Printing a marked document fails. cJSON uses the field `valueint` of the
+ * mark only for numbers. */
 static cJSON *added(cJSON *obj, cJSON *item)
 {
     if (!item && obj)
@@ -226,8 +227,7 @@ static bool print_item(const cJSON *item, size_t indent, struct ddp_strbuf *out)
         return print_members(item, indent, out);
     if (cJSON_IsNumber(item))
         print_number(item->valuedouble, out);
-    else if (cJSON_IsRaw(
-                 item)) /* text of ddp_json_preprint, or a number that the caller formatted */
+    else if (cJSON_IsRaw(item)) /* from ddp_json_preprint, or a formatted number */
         ddp_strbuf_add(out, item->valuestring);
     else if (cJSON_IsString(item))
         print_string(item->valuestring, out);
@@ -285,7 +285,7 @@ struct scan {
 };
 
 /* Returns the current byte, or NUL at the end. A NUL inside the text is always an error, so callers
- * need not tell the two cases apart. */
+ * need not distinguish it from the end. */
 static char peek(const struct scan *s)
 {
     return s->at < s->bytes ? s->text[s->at] : '\0';
@@ -477,9 +477,9 @@ static int scan_open(struct scan *s, bool *inside)
     return open == '{' ? scan_key(s) : DDP_OK;
 }
 
-/* Checks that text[bytes] is one JSON document (RFC 8259) within the limits above and in json.h. If
- * it is not, returns DDP_EINPUT. Refuses \u0000, because cJSON would end the string there. Does not
- * recurse or allocate memory. */
+/* Returns DDP_EINPUT unless text [bytes] is one JSON document (RFC 8259) within the limits above
+ * and in json.h. Refuses \u0000, because cJSON would end the string there. Does not recurse or
+ * allocate memory. */
 static int scan_document(const char *text, size_t bytes, const char *name, struct ddp_err *err)
 {
     struct scan s = {.text = text, .name = name, .bytes = bytes, .err = err};
@@ -534,8 +534,8 @@ static int check_keys(const cJSON *obj, const char *name, struct ddp_err *err)
     return rc;
 }
 
-/* Checks the keys of all objects in `item`. scan_document has refused documents deeper than
- * DDP_JSON_MAX_DEPTH, so the recursion is bounded. */
+/* Checks the keys of all objects in `item`. The recursion is bounded, because scan_document refuses
+ * documents deeper than DDP_JSON_MAX_DEPTH. */
 static int check_all_keys(const cJSON *item, const char *name, struct ddp_err *err)
 {
     if (cJSON_IsObject(item))
@@ -620,8 +620,8 @@ static void byte_digest(const char *text, size_t bytes, const cJSON *doc, char o
 }
 
 /* Returns whether all numbers are finite. cJSON reads a number that is too large for a double as
- * infinity. The canonical form would contain null for it, so a digest could not tell the number
- * from null. */
+ * infinity. The canonical form contains null for infinity, so a digest cannot distinguish such a
+ * number from null. */
 static bool all_finite(const cJSON *item)
 {
     bool finite = !cJSON_IsNumber(item) || isfinite(item->valuedouble);

@@ -46,20 +46,21 @@ static bool increment(struct decimal *d)
     return true;
 }
 
-/* Finds a decimal number of `count` digits that reads back as `value`. The rounded value
- * is the closest number of `count` digits. If `value` is a power of two, the next smaller double is
- * only half as far away as the next larger one. In this case the rounded value may read back as the
- * smaller double, while the next larger number of `count` digits reads back as `value`. */
+/* Sets *out to a decimal number of `count` digits that reads back as `value`. Returns false if
+ * there is none. The function first tries `value` rounded to `count` digits. If `value` is a power
+ * of two, the next smaller double is only half as far away as the next larger double. The rounded
+ * value may then read back as the smaller double, so the function also tries the next larger
+ * decimal number. */
 static bool fits(double value, int count, struct decimal *out)
 {
     round_to(value, count, out);
     return reads_back(out, value) || (increment(out) && reads_back(out, value));
 }
 
-/* Sets *out to the shortest decimal number that reads back as `value`, which is positive. A number
- * of up to DBL_DIG digits survives the conversion to a normal double and back, so at most one such
- * number reads back as `value`: `value` rounded to DBL_DIG digits. Without the zeros at its end it
- * is the shortest number. */
+/* Sets *out to the shortest decimal number that reads back as `value`, which is positive. A decimal
+ * number of up to DBL_DIG digits survives the conversion to a normal double and back. Therefore at
+ * most one such number reads back as `value`: `value` rounded to DBL_DIG digits. The zeros at the
+ * end of the number are removed. */
 static void shortest(double value, struct decimal *out)
 {
     int count = value < DBL_MIN ? 1 : DBL_DIG;
@@ -110,9 +111,9 @@ static void add_string(const char *s, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\"");
 }
 
-/* Maps a byte of UTF-8 to a number. These numbers compare in the order of UTF-16. In UTF-8, U+E000
- * to U+FFFF begin with EE or EF, and the characters above U+FFFF begin with F0 to F4. UTF-16 has
- * these two groups in the opposite order. */
+/* Maps a byte of UTF-8 to a number, so that the order of these numbers is the order of UTF-16. In
+ * UTF-8, U+E000 to U+FFFF begin with EE or EF, and the characters above U+FFFF begin with F0 to F4.
+ * UTF-16 has these two groups in the opposite order. */
 static int utf16_rank(unsigned char c)
 {
     return c == 0xEE || c == 0xEF ? c + 0x10 : c;

@@ -14,11 +14,11 @@
 extern "C" {
 #endif
 
-/* Bytes that suffice for the text of a number, with its NUL. */
+/* The text of a number, with its NUL, needs at most this many bytes. */
 #define DDP_JSON_NUMBER_BYTES 32
 
-/* The value of `valueint` that marks a raw item which ddp_json_append_printed added. Its text is
- * followed by a NUL and by its canonical form. */
+/* The value of `valueint` in a raw item that ddp_json_append_printed added. The text of the item is
+ * followed by a NUL and by the canonical form of the item. */
 #define DDP_JSON_PRINTED (-2)
 static inline bool ddp_json_is_printed(const cJSON *item)
 {
@@ -26,8 +26,8 @@ static inline bool ddp_json_is_printed(const cJSON *item)
 }
 
 /* Writes a number in the form of ECMAScript: the shortest decimal number that reads back as the
- * same double. If there are several such numbers, it writes the one that is closest to the double.
- * A NaN or infinity becomes "null", as in the documents of ddpbench. */
+ * same double. If there are several such numbers, writes the one that is closest to the double. A
+ * NaN or infinity becomes "null", as in the documents of ddpbench. */
 void ddp_json_shortest(double value, char out[DDP_JSON_NUMBER_BYTES]);
 
 /* Appends the canonical form of `doc`, but leaves out the member `without` of the outermost object.

@@ -48,8 +48,8 @@ bool ddp_log_ready(FILE *stream, int timeout_ms)
 }
 
 /* Writes the whole message with one fwrite. stderr is unbuffered, so the fwrite makes one write().
- * If the reader of a pipe does not accept the message in time, the message is dropped, so that it
- * does not delay the run. */
+ * If the reader of a pipe does not accept the message in time, the message is dropped, so that the
+ * run is not delayed. */
 static void write_line(const struct ddp_log *log, const char *text, size_t n)
 {
     if (!ddp_log_ready(log->stream, WRITE_DEADLINE_MS))

@@ -1,8 +1,7 @@
-/* Writes messages to the user on stderr. Apart from reporters whose output is
- * /dev/stderr, no other part of lib/ writes to stderr. Each call writes
- * one message with a single write, so that messages of several ranks do not mix. The caller decides
- * which ranks write, and sets `color` only if stderr is a terminal that shows colours
- * (terminal.h). */
+/* Writes messages to the user on stderr. Apart from reporters whose output is /dev/stderr, no other
+ * part of lib/ writes to stderr. Each call writes one message with a single write, so that messages
+ * of several ranks do not mix. The caller decides which ranks write. It sets `color` only if stderr
+ * is a terminal that shows colours (terminal.h). */
 #ifndef DDP_BASE_LOG_H
 #define DDP_BASE_LOG_H
 
@@ -24,7 +23,7 @@ struct ddp_log {
     enum ddp_log_level level; /* less important messages are not written */
     bool color;               /* escape codes are allowed */
     bool progress_shown;      /* the last line is progress, without a newline */
-    /* If this interval is 0, a line of progress replaces the previous one on the terminal.
+    /* If this interval is 0, each line of progress replaces the previous one on the terminal.
      * Otherwise progress is written in whole lines. The first line comes one interval after the
      * first call of ddp_log_progress, and later lines are at least one interval apart. */
     int64_t progress_every_ns;
@@ -32,8 +31,8 @@ struct ddp_log {
     int64_t progress_since_ns;
 };
 
-/* Writes a line such as "ddpbench: warning: text\n", unless `log` is NULL or log->level is lower
- * than `level`. */
+/* Writes a message such as "ddpbench: warning: text\n". Writes nothing if `log` is NULL, if
+ * log->level is lower than `level`, or if the stream accepts no data for a second. */
 void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *fmt, ...)
     DDP_PRINTF(3, 4);
 /* Returns whether the stream can accept a line within timeout_ms. Returns false for a full pipe
@@ -42,9 +41,8 @@ bool ddp_log_ready(FILE *stream, int timeout_ms);
 /* The interval between lines of progress in a pipe or a file, such as the log of a CI. */
 #define DDP_LOG_PROGRESS_NS 30000000000
 
-/* Shows a line of progress. Unless log->progress_every_ns is set, the line replaces the previous
- * one. Does nothing if the stream cannot accept the line. ddp_log_clear_progress removes the
- * line. */
+/* Shows a line of progress (see progress_every_ns). Does nothing if the stream cannot accept the
+ * line. ddp_log_clear_progress removes a line that the next one would replace. */
 void ddp_log_progress(struct ddp_log *log, const char *fmt, ...) DDP_PRINTF(2, 3);
 void ddp_log_clear_progress(struct ddp_log *log);
 /* Appends the time since the command began and the remaining time to a line of progress, for

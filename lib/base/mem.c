@@ -58,8 +58,8 @@ static size_t round_pages(size_t bytes, size_t page)
 void __lsan_register_root_region(const void *begin, size_t bytes) __attribute__((weak));
 void __lsan_unregister_root_region(const void *begin, size_t bytes) __attribute__((weak));
 
-/* Uses mmap, because malloc may return memory that already has small pages. Only fresh memory gets
- * huge pages, at its first access. */
+/* Uses mmap, because malloc may return memory that already has small pages. Memory gets huge pages
+ * only when it is accessed for the first time. */
 static void *map_pages(size_t bytes)
 {
     size_t page = bytes >= HUGE_FROM_BYTES ? HUGE_BYTES : PAGE_BYTES;

@@ -34,8 +34,8 @@ static inline bool ddp_mul_size(size_t a, size_t b, size_t *out)
     return true;
 }
 
-/* Prefetches `bytes` bytes of an array from byte `at` on, one cache line at a time. An address that
- * is not mapped is harmless. */
+/* Prefetches bytes [at, at + bytes) of an array, one cache line at a time. An address that is not
+ * mapped is harmless. */
 static inline __attribute__((always_inline)) void ddp_prefetch(const void *array, size_t at,
                                                                size_t bytes)
 {
@@ -55,8 +55,8 @@ int ddp_fail_memory(struct ddp_err *err, size_t n, size_t elem_bytes, const char
     ((*(ptr) = ddp_calloc(n, sizeof **(ptr))) != NULL                                              \
          ? DDP_OK                                                                                  \
          : ddp_fail_memory(err, n, sizeof **(ptr), __func__))
-/* Resizes a block to n elements, with an overflow check. If it returns NULL, the old block stays
- * valid. */
+/* Resizes a block to n elements. Returns NULL on overflow or if memory is exhausted. The old block
+ * then stays valid. */
 void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes);
 /* Resizes *ptr to n elements, for example DDP_TRY(DDP_RESIZE(&table, n, err)). New elements are not
  * initialised. If memory is exhausted, returns DDP_ENOMEM with the same message as DDP_NEW, and
@@ -65,8 +65,8 @@ void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes);
 /* Implements DDP_RESIZE. `ptr` is the address of a pointer to elements of elem_bytes bytes. */
 int ddp_resize(void *ptr, size_t n, size_t elem_bytes, const char *where, struct ddp_err *err);
 /* Returns uninitialised memory, aligned to 4096 bytes. Memory of 4 MiB or more is aligned to 2 MiB,
- * and the kernel is asked for transparent huge pages. If bytes is 0, returns a valid pointer.
- * Release the memory with ddp_free_pages(ptr, bytes). */
+ * and the kernel is asked for transparent huge pages. If bytes is 0, returns a valid pointer. The
+ * caller releases the memory with ddp_free_pages(ptr, bytes). */
 void *ddp_alloc_pages(size_t bytes);
 void ddp_free_pages(void *ptr, size_t bytes);
 

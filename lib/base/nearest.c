@@ -7,9 +7,9 @@
 
 enum { LENGTH_MAX = 63 }; /* longest name that is compared */
 
-/* Returns the optimal string alignment distance of two words: the Damerau-Levenshtein distance in
- * which no letter is edited twice. An insertion, deletion, replacement or swap of neighbours costs
- * 1. */
+/* Returns the optimal string alignment distance of two words. This is a variant of the
+ * Damerau-Levenshtein distance that edits no letter twice. An insertion, deletion, replacement or
+ * swap of neighbours costs 1. */
 static int distance(const char *a, size_t na, const char *b, size_t nb)
 {
     int d[3][LENGTH_MAX + 1]; /* rows i, i-1 and i-2 of the table; row i is d[i % 3] */

@@ -1,4 +1,4 @@
-/* Errors about a name that is not a legal name. */
+/* Error messages about unknown names, with a hint that suggests the nearest legal name. */
 #ifndef DDP_BASE_NEAREST_H
 #define DDP_BASE_NEAREST_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Returns the i-th legal name, or NULL past the last. `ctx` is the pointer that was passed
- * together with this function. */
+/* A function that returns the i-th legal name, or NULL past the last. `ctx` is the pointer that the
+ * caller of the functions below passes. */
 typedef const char *ddp_candidate(const void *ctx, int i);
 /* Returns the candidate nearest to `text` by edit distance, or NULL if no candidate is near enough
  * for a suggestion. */

@@ -111,7 +111,7 @@ static const struct {
     {"TCPZeroWindowDrop", DDP_NET_TCP_DROPS} /* the receive window was closed */
 };
 
-/* Adds the values of one line, whose names are in `names`. */
+/* Adds the values of one line. `names` is the line with the names of these values. */
 static void add_line(char *names, char *values, int64_t *out)
 {
     char *rest_of_names = NULL, *rest_of_values = NULL;
@@ -177,7 +177,7 @@ void ddp_network_count_since(const int64_t *before, int64_t *after)
         after[i] = before[i] < 0 || after[i] < 0 ? -1 : after[i] - before[i];
 }
 
-/* Copies an IP address. Returns false if it is of another family, or if it is valid on one link
+/* Copies an address. Returns false if the address is not an IP address, or is valid on one link
  * only. */
 static bool copy_address(const struct sockaddr *from, struct ddp_nic_address *out)
 {
@@ -248,7 +248,7 @@ static socklen_t fill(const struct ddp_nic_address *from, union socket_address *
 
 int ddp_nic_route(const struct ddp_nic_address *to, const struct ddp_nic_address *own, int n)
 {
-    /* Connecting a UDP socket sends nothing, but chooses the route and with it the own address. */
+    /* Connecting a UDP socket sends nothing, but selects the route, and thus the local address. */
     union socket_address peer, self;
     socklen_t bytes = sizeof self;
     struct ddp_nic_address from = {.family = 0};
@@ -266,8 +266,8 @@ int ddp_nic_route(const struct ddp_nic_address *to, const struct ddp_nic_address
 
 void ddp_nic_default(char name[DDP_NIC_NAME_BYTES])
 {
-    /* Addresses that are reserved for documentation (RFC 5737, RFC 3849), so that only the default
-     * route leads there. */
+    /* These addresses are reserved for documentation (RFC 5737, RFC 3849), so only the default
+     * route leads to them. */
     static const struct ddp_nic_address anywhere[] = {
         {.family = AF_INET, .bytes = {192, 0, 2, 1}},
         {.family = AF_INET6, .bytes = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}},
@@ -280,10 +280,9 @@ void ddp_nic_default(char name[DDP_NIC_NAME_BYTES])
     snprintf(name, DDP_NIC_NAME_BYTES, "%s", i < 0 ? "" : own[i].name);
 }
 
-/* Begins to connect. Returns a descriptor. Returns -1 if the result is known already. In this case
- * *answers becomes false if the host cannot be reached. Also returns -1 if no socket can be opened,
- * for example because no descriptor is free. In this case *answers stays true, because nothing is
- * known about the host. */
+/* Begins to connect. Returns the descriptor if the connection is pending. Returns -1 if the result
+ * is known already: *answers is then set to whether the host answers. Also returns -1 if no socket
+ * can be opened, for example because no descriptor is free. *answers then does not change. */
 static int begin_connect(const struct ddp_nic_address *to, bool *answers)
 {
     union socket_address peer;

@@ -1,5 +1,5 @@
-/* Facts and counters about the network of this host: its network interface (NIC), and TCP. The
- * counters are those of this process's network namespace, so they include the traffic of other
+/* Facts about a network interface (NIC) of this host and about TCP, and counters of both. The TCP
+ * counters are those of this process's network namespace. All counters include the traffic of other
  * programs. A value that cannot be read is "" or -1, never a guess. */
 #ifndef DDP_BASE_NETWORK_H
 #define DDP_BASE_NETWORK_H
@@ -33,18 +33,18 @@ void ddp_network_facts_read(const char *root, const char *nic, struct ddp_networ
  * becomes "" if the interface has no name. */
 void ddp_nic_text(const struct ddp_nic *nic, char *out, size_t out_bytes);
 
-/* Counters of the network, by which disturbances of a measurement are found. Each counter only
- * grows while the host runs. */
+/* Counters that show whether the network disturbed a measurement. No counter decreases while the
+ * host runs. */
 enum ddp_network_counter {
-    DDP_NET_SEGMENTS,    /* TCP segments that were sent, without those sent again */
+    DDP_NET_SEGMENTS,    /* TCP segments that were sent, without retransmissions */
     DDP_NET_RETRANSMITS, /* TCP segments that were sent again */
     DDP_NET_TIMEOUTS,    /* expired retransmission timers of TCP */
-    /* TCP segments that arrived, but were dropped because a receive buffer or queue was full. They
-     * do not include requests for new connections (ListenDrops). */
+    /* TCP segments that arrived, but were dropped because a receive buffer or queue was full.
+     * Dropped requests for new connections (ListenDrops) do not count. */
     DDP_NET_TCP_DROPS,
     DDP_NET_NIC_ERRORS, /* packets that the interface received or sent with errors */
-    /* Packets that the interface or Linux dropped. They include packets of protocols that no
-     * program on this host uses, so some of them are normal. */
+    /* Packets that the interface or Linux dropped. A few drops are normal, because packets of
+     * protocols that no program on this host uses are dropped, too. */
     DDP_NET_NIC_DROPS,
     DDP_NET_COUNTERS
 };
@@ -67,18 +67,20 @@ struct ddp_nic_address {
  * loopback interface and IPv6 addresses that are valid on one link only. Returns the number of
  * addresses written. */
 int ddp_nic_addresses(struct ddp_nic_address *out, int most);
-/* Finds the address from which this host sends packets to the address `to`, without sending any.
- * `own` [n] holds the addresses of this host. Returns the index of the address in `own`. Returns -1
- * if there is no route, or if `to` is an address of this host. */
+/* Finds the address from which this host would send packets to the address `to`. Sends nothing.
+ * `own` [n] holds the addresses of this host. Returns the index of the found address in `own`.
+ * Returns -1 if there is no route, if the address is not in `own`, or if `to` is itself in
+ * `own`. */
 int ddp_nic_route(const struct ddp_nic_address *to, const struct ddp_nic_address *own, int n);
 /* Writes the name of the interface of the default route, or "" if there is none. */
 void ddp_nic_default(char name[DDP_NIC_NAME_BYTES]);
 
-/* Finds out which hosts answer. Sets answers[i] to whether the host with the address to[i] accepts
- * or refuses a TCP connection before the timeout. The function opens up to n sockets at a time. An
- * address of family 0 does not answer. If no connection can be tried, for example because no
- * descriptor is free, answers[i] becomes true, so that the host is not called silent. A firewall
- * may drop the requests, so a host that has never answered is not necessarily down. */
+/* Finds out which hosts answer. Sets answers[i] to true if the host with the address to[i] accepts
+ * or refuses a TCP connection before the timeout, and to false otherwise. An address of family 0
+ * does not answer. If no connection can be tried, for example because no descriptor is free,
+ * answers[i] becomes true, because nothing is known about the host. A firewall may drop the
+ * requests, so a host that does not answer is not necessarily down. The function opens up to n
+ * sockets at a time. */
 void ddp_nic_answers(const struct ddp_nic_address *to, int n, int64_t timeout_ns, bool *answers);
 
 #ifdef __cplusplus

@@ -17,8 +17,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the byte order of '<f4' must be that of memory");
 
 /* The prefix consists of the magic number, the version and two bytes for the length of the header.
- * In files written here the header ends at byte 128, because the format requires that the data
- * begin at a multiple of 64. */
+ * The format requires that the data begin at a multiple of 64 bytes. In files that are written
+ * here, the data begin at byte 128. */
 #define PREFIX_BYTES     10
 #define OUR_HEADER_BYTES 128
 /* Largest header accepted. Version 1.0 allows 65535 bytes, but a shape of two numbers needs far
@@ -27,7 +27,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 static const unsigned char magic[8] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
 
-/* The part of the header's text that is not parsed yet. */
+/* The text of the header that is not parsed yet. */
 struct cursor {
     const char *at, *end;
     bool bad; /* set once the text is not as expected */
@@ -97,8 +97,7 @@ static void take_shape(struct cursor *c, struct ddp_npy *npy)
     expect(c, ")");
 }
 
-/* Parses the whole dictionary. Returns NULL on success, else the reason why the file cannot be
- * used. */
+/* Parses the whole dictionary. Returns NULL, or the reason why the file cannot be used. */
 static const char *parse(const char *text, size_t n, struct ddp_npy *npy)
 {
     struct cursor c = {.at = text, .end = text + n};

@@ -1,19 +1,19 @@
-/* Reads and writes recorded gradients as NPY files. Such a file holds a float32 array of one or two
- * dimensions, row by row.
+/* Reads and writes NPY files, which hold recorded gradients. Such a file holds a float32 array of
+ * one or two dimensions, row by row.
  *
  * `ddpbench train --dump-gradients DIR` writes one file per rank: DIR/rank0.npy, DIR/rank1.npy, ...
  * Each file has the shape [steps][parameters], with one row per recorded step. A row is the rank's
  * own gradient before the exchange. Let P be the number of ranks, n the number of images in the
- * step, and m the number of this rank's images. The row is then the mean gradient over the m
- * images, times P m / n. This factor is 1 if all ranks have equally many images.
+ * step, and m the number of this rank's images. The row is the mean gradient over the m images,
+ * multiplied by P m / n. This factor is 1 if all ranks have equally many images.
  *
  * When P ranks replay one file, rank r reads row (i P + r) % rows in iteration i, so that the ranks
  * have different gradients.
  *
  * Only NPY version 1.0, type '<f4', C order and the shapes (columns,) and (rows, columns) are
- * supported. The data must fill the file to its end. For any other file ddp_npy_open returns
- * DDP_EINPUT, and the message has the reason. Source: NumPy Enhancement Proposal 1, "A Simple File
- * Format for NumPy Arrays". */
+ * supported. The data must end where the file ends. For any other file ddp_npy_open returns
+ * DDP_EINPUT, and the message contains the reason. Source: NumPy Enhancement Proposal 1, "A Simple
+ * File Format for NumPy Arrays". */
 #ifndef DDP_BASE_NPY_H
 #define DDP_BASE_NPY_H
 
@@ -45,11 +45,12 @@ int ddp_npy_read(const struct ddp_npy *npy, size_t row, size_t first, float *out
                  struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Creates a file without rows, or truncates an existing file. `columns` must not be 0. Returns
- * DDP_ECREATE or DDP_EIO on failure. */
+ * DDP_ECREATE if the file cannot be created, DDP_ENOMEM if too many files are open, and DDP_EIO if
+ * writing fails. */
 int ddp_npy_create(const char *path, size_t columns, struct ddp_npy *out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Appends the row `row` [columns] and updates the header. The file is valid after every successful
- * call. Returns DDP_EIO on failure. */
+ * call. Returns DDP_EIO if writing fails. */
 int ddp_npy_append(struct ddp_npy *npy, const float *row, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Closes an opened or created file. A zeroed struct is allowed. */

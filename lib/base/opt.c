@@ -10,7 +10,8 @@
 
 enum { OPTIONS_MAX = 128 };
 
-/* The option that walk() searches for: the first option with this name, letter or index. */
+/* Describes the option that walk() searches for: the first option with this name, letter or
+ * index. */
 struct query {
     const char *name; /* [name_bytes]; NULL: search by letter */
     size_t name_bytes;
@@ -84,7 +85,8 @@ static const char *name_candidate(const void *rows, int i)
     return ddp_opt_get(rows, i, &row) ? row.name : NULL;
 }
 
-/* The legal range of a row. If both bounds are 0, any value >= 0 is legal. */
+/* These functions return the legal range of a row. If row->min and row->max are 0, any value >= 0
+ * is legal. */
 static int64_t row_min(const struct ddp_opt *row)
 {
     return row->min == 0 && row->max == 0 ? 0 : (int64_t)row->min;
@@ -277,8 +279,8 @@ static int parse_field(const struct ddp_opt *row, const char *text, void *field,
     return DDP_EINTERNAL;
 }
 
-/* Sets the field of a row from text, which must be NULL for a flag and only for a flag. A list
- * keeps its items if `appends` is true. Error messages contain the option's name. */
+/* Sets the field of a row from text. Fails if `text` is not NULL for a flag, or NULL for another
+ * option. A list keeps its items if `appends` is true. Error messages contain the option's name. */
 static int set_field(const struct ddp_opt *row, void *values, const char *text, bool appends,
                      struct ddp_err *err)
 {
@@ -311,7 +313,7 @@ int ddp_opt_defaults(const struct ddp_opt *rows, void *values, struct ddp_err *e
     return DDP_OK;
 }
 
-/* Reports that no option has this name of n bytes. The hint suggests the nearest option. */
+/* Reports that no option is called name [n]. The hint suggests the nearest option. */
 static int fail_unknown(const struct ddp_opt *rows, const char *name, size_t n, struct ddp_err *err)
 {
     char text[64];
@@ -347,17 +349,17 @@ static int set_row(struct parser *p, const struct ddp_opt *row, const char *text
     return DDP_OK;
 }
 
-/* Returns whether this argument may be the value of the option before it. "-" (stdout) and
- * negative numbers may be values. Other arguments that begin with a dash may not, so that for
- * `--json --size 4` the missing file name is reported. */
+/* Returns whether an argument may be the value of the option that precedes it. "-" (stdout) and
+ * negative numbers may be values. Other arguments that begin with a dash may not. The missing file
+ * name in `--json --size 4` is therefore reported. */
 static bool can_be_value(const char *arg)
 {
     return arg[0] != '-' || arg[1] == '\0' || strchr("0123456789.", arg[1]);
 }
 
 /* Sets the field of a row. `attached` is the value in the same argument as the option, or NULL. If
- * it is NULL and the option is not a flag, the value is the next argument, which must not look like
- * an option. */
+ * `attached` is NULL and the option is not a flag, the value is the next argument, which must not
+ * look like an option. */
 static int take_value(struct parser *p, const struct ddp_opt *row, const char *attached,
                       struct ddp_err *err)
 {
@@ -380,8 +382,8 @@ static int parse_long(struct parser *p, const char *arg, struct ddp_err *err)
     return take_value(p, &row, equals ? equals + 1 : NULL, err);
 }
 
-/* Parses short options such as -qv, -n5 or -qn 5. Several flags may share a dash. If a letter takes
- * a value, it is the rest of the argument or, if there is none, the next argument. */
+/* Parses short options such as -qv, -n5 or -qn 5. Several flags may share a dash. The value of an
+ * option is the rest of the argument, or the next argument if nothing follows the letter. */
 static int parse_short(struct parser *p, const char *arg, struct ddp_err *err)
 {
     for (const char *letter = arg + 1; *letter; letter++) {

@@ -1,15 +1,15 @@
-/* Options of commands. One row of a table defines the command-line flag of an option, its
- * configuration key, default, range and help text. A row may also include another table.
+/* Options of commands. A row of a table defines the names of an option, its type, default, range
+ * and help text. A row may also include another table.
  *
  * A command owns a struct of values, and each row has the offset of the option's field in this
- * struct. ddp_opt_defaults() sets the defaults with the parser that also reads the user's text, so
- * an illegal default is an error.
+ * struct. ddp_opt_defaults() sets the defaults with the parser that also reads the user's text. An
+ * illegal default is therefore an error.
  *
- * Parsing is strict. An unknown option, a missing or illegal value, a value for a flag, or an
- * abbreviation is DDP_EUSAGE. The message names the option. For an unknown option, the hint
- * suggests the nearest option. For an unknown choice, the hint suggests the nearest choice, or
- * lists all choices if none is near. An option with a single value may be given only once. A flag
- * may be repeated. If a list option is repeated, its values are added to the list. */
+ * Parsing is strict. An unknown option, an abbreviated option, a missing or illegal value, and a
+ * value for a flag are errors (DDP_EUSAGE). The message names the option. For an unknown option,
+ * the hint suggests the nearest option. For an unknown choice, the hint suggests the nearest
+ * choice, or lists all choices if none is near. An option with a single value may be given only
+ * once. A flag may be repeated. If a list option is repeated, its values are added to the list. */
 #ifndef DDP_BASE_OPT_H
 #define DDP_BASE_OPT_H
 
@@ -41,8 +41,8 @@ enum ddp_opt_kind {
     DDP_OPT_ENUM_LIST,   /* struct ddp_int_list: indices of choices; "all" gives every choice */
     DDP_OPT_STRING_LIST, /* struct ddp_string_list: comma separated, copied */
     /* Kinds of rows that are not options: */
-    DDP_OPT_GROUP, /* `name` is the heading, in help, above the rows that follow in this table */
-    DDP_OPT_ROWS   /* stands for the rows of `include`; `offset` is added to their offsets */
+    DDP_OPT_GROUP, /* `name` is the heading in help of the rows that follow in this table */
+    DDP_OPT_ROWS   /* stands for the rows of `include`, with `offset` added to their offsets */
 };
 
 /* The lists. `n` must be the first member. */
@@ -59,7 +59,7 @@ struct ddp_string_list {
     char v[DDP_OPT_LIST_MAX][DDP_OPT_ITEM_MAX];
 };
 
-/* A row of a table. Write it with the macros below. */
+/* A row of a table. The macros below make rows. */
 struct ddp_opt {
     enum ddp_opt_kind kind;
     const char *name;  /* long name, without dashes; NULL: the end of the table */
@@ -75,15 +75,15 @@ struct ddp_opt {
     /* The legal range of numbers and sizes. If both are 0, any value >= 0 is legal. */
     double min, max;
     const char *const *choices; /* the names of the choices, ending with NULL */
-    /* Used instead of `choices` if the names come from a registry: returns the i-th name, or NULL
-     * past the end. */
+    /* Used instead of `choices` if the names come from another table: returns the i-th name, or
+     * NULL past the end. */
     const char *(*choice)(int i);
     /* Returns the index of the choice for which `text` is another spelling, or -1. May be NULL. */
     int (*spelling)(const char *text);
     /* For shell completion of an option without choices: writes the i-th value to offer for this
-     * command, or returns false past the last. Other values are legal, too. NULL: no value is
-     * offered. A value that ends in a colon is only the beginning of a value: the user adds an
-     * argument. */
+     * command, or returns false past the last. The user may give other values, too. An offered
+     * value that ends in a colon is incomplete: the user adds an argument. NULL: no value is
+     * offered. */
     bool (*offer)(const char *command, int i, char *out, size_t out_bytes);
     const struct ddp_opt *include;
     /* One line for the short page of `-h`. If it is "", the short page shows `help`. If it is NULL,
@@ -132,13 +132,13 @@ struct ddp_opt_result {
     /* The arguments that are not options, in order. All arguments after "--" are operands. */
     const char *operands[64];
     int operand_count;
-    uint64_t given[2]; /* bit i is set if the user named the option with index i */
+    uint64_t given[2]; /* bit i is set if the user gave the option with index i */
     char unknown[64];  /* the long option that failed because it is unknown, or "" */
 };
-/* Parses argv[1..argc). The table has at most 128 options. */
+/* Parses argv[1] to argv[argc - 1]. The table has at most 128 options. */
 int ddp_opt_parse(const struct ddp_opt *rows, int argc, char *const *argv, void *values,
                   struct ddp_opt_result *result, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns whether the user named the option. */
+/* Returns whether the user gave the option. */
 bool ddp_opt_given(const struct ddp_opt *rows, const struct ddp_opt_result *result,
                    const char *name);
 

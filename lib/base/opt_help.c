@@ -10,8 +10,8 @@
  * page. */
 enum { WIDTH = 80, COLUMN = 28, BRIEF_COLUMN = 34 };
 
-/* Writes a range such as "1..256" or "from 1". Writes "" if the row has no range or its values are
- * not numbers. */
+/* Writes a range such as "1..256" or "from 1". Writes "" if the row has no range, or if its values
+ * are not numbers or sizes. */
 static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
 {
     out[0] = '\0';

@@ -13,7 +13,7 @@ void ddp_rng_init(struct ddp_rng *rng, uint64_t seed, uint64_t stream)
     uint64_t x = ddp_mix64(seed ^ ddp_mix64(stream));
     for (int i = 0; i < 4; i++, x += GOLDEN)
         rng->s[i] = ddp_mix64(x);
-    /* The generator must not start with four zero words. This cannot happen, because ddp_mix64
+    /* The state of the generator must not be all zeros. This cannot happen, because ddp_mix64
      * returns 0 for only one x. */
 }
 

@@ -1,7 +1,7 @@
 /* Hashes, and random numbers from xoshiro256**, seeded by splitmix64 (Blackman & Vigna, 2018;
- * public domain). The caller owns the state. The same seed gives the same bits on every machine,
- * except that ddp_rng_normal depends on the C library's log(). Do not use these numbers for
- * secrets. Use ddp_random_bytes instead. */
+ * public domain). The caller owns the state. The same seed gives the same bits on every machine.
+ * The only exception is ddp_rng_normal, which depends on the C library's log(). Use
+ * ddp_random_bytes for secrets, and not these numbers. */
 #ifndef DDP_BASE_RNG_H
 #define DDP_BASE_RNG_H
 
@@ -28,7 +28,7 @@ double ddp_rng_normal(struct ddp_rng *rng);
 uint64_t ddp_rng_below(struct ddp_rng *rng, uint64_t bound);
 /* Shuffles index[n] (Fisher-Yates). */
 void ddp_rng_shuffle(struct ddp_rng *rng, uint32_t *index, size_t n);
-/* Fills `out` with random bytes of the kernel, which may be used for secrets. Returns false if the
+/* Fills `out` with random bytes from the kernel, which are safe for secrets. Returns false if the
  * kernel provides none. */
 bool ddp_random_bytes(void *out, size_t bytes);
 

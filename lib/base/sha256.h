@@ -1,5 +1,5 @@
-/* SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), with which the ranks of a job prove to each
- * other that they know its secret (launch/rendezvous.h). */
+/* SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104). The ranks of a job use HMAC-SHA-256 to prove to
+ * each other that they know the secret of the job (launch/rendezvous.h). */
 #ifndef DDP_BASE_SHA256_H
 #define DDP_BASE_SHA256_H
 
@@ -28,8 +28,8 @@ void ddp_sha256_end(struct ddp_sha256 *s, unsigned char out[DDP_SHA256_BYTES]);
 /* Writes the HMAC-SHA-256 of `data` under a key of any length. */
 void ddp_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,
                      unsigned char out[DDP_SHA256_BYTES]);
-/* Returns whether two arrays of `bytes` bytes are equal. The time does not depend on their values,
- * so it does not reveal how many bytes of a wrong proof are right. */
+/* Returns whether two arrays of `bytes` bytes are equal. The duration does not depend on the values
+ * of the bytes, so it does not reveal how many bytes of a wrong HMAC are right. */
 bool ddp_equal_in_constant_time(const void *a, const void *b, size_t bytes);
 
 #ifdef __cplusplus

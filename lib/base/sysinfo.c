@@ -23,8 +23,8 @@
  * instead of "max". */
 #define NO_LIMIT ((int64_t)1 << 60)
 
-/* Names of one version of control groups: two files, and the field of memory.stat that counts the
- * reclaimable page cache. */
+/* The names that one version of control groups uses: two files, and the field of memory.stat that
+ * counts the reclaimable page cache. */
 struct version {
     const char *limit, *usage, *reclaimable;
 };
@@ -75,7 +75,7 @@ static int64_t lower(int64_t a, int64_t b)
 }
 
 /* Lowers out->memory_bytes to the limit of this folder, and out->available_bytes to the memory that
- * this limit leaves, if they are lower. */
+ * this limit leaves. Values that are already lower do not change. */
 static void apply_memory(const struct version *v, const char *folder, struct ddp_cgroup *out)
 {
     int64_t limit = read_number(folder, v->limit);
@@ -123,9 +123,9 @@ static void apply(bool v2, bool memory, const char *folder, struct ddp_cgroup *o
         apply_cpu_v1(folder, out);
 }
 
-/* Applies the limits of every folder from the group up to the mount, because the process must obey
- * all of them. Skips missing folders, because in a container the path of the group may be missing.
- */
+/* Applies the limits of every folder from the group up to the mount, because all of them apply to
+ * the process. Skips missing folders, because in a container the path of the group may be
+ * missing. */
 static void apply_folders(bool v2, bool memory, const char *mount, const char *controller,
                           const char *group, struct ddp_cgroup *out)
 {
@@ -209,8 +209,8 @@ int64_t ddp_cgroup_oom_kills(const char *membership, const char *mount)
     int64_t kills = -1;
     FILE *f = fopen(membership, "re");
     while (kills < 0 && next_group(f, &g)) {
-        /* In a container the path of the group may be missing under the mount. The mount itself is
-         * then tried. */
+        /* In a container the path of the group may be missing under the mount. In this case, the
+         * mount itself is tried. */
         const char *const paths[] = {g.path, ""};
         for (size_t i = 0; i < DDP_COUNT_OF(paths) && kills < 0 && controls(&g, "memory"); i++) {
             char folder[PATH_MAX];
@@ -226,8 +226,8 @@ int64_t ddp_cgroup_oom_kills(const char *membership, const char *mount)
     return kills;
 }
 
-/* Returns the steal time. It is the eighth number in the first line of /proc/stat, in clock ticks
- * (proc(5)). */
+/* Returns the steal time, which is the eighth number in the first line of /proc/stat, in clock
+ * ticks (proc(5)). */
 static double read_steal_ms(const char *path)
 {
     unsigned long long v[8];

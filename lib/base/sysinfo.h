@@ -1,6 +1,6 @@
 /* Facts about the host, for the result record, `ddpbench doctor` and the memory check. A fact that
- * cannot be read is "", -1 or NaN, never a guess. Two exceptions: the number of cores is at least
- * 1, and a huge page has 2 MiB if Linux does not show its size. */
+ * cannot be read is "", -1 or NaN, never a guess. There are two exceptions: the number of cores is
+ * at least 1, and the size of huge pages is taken as 2 MiB if it cannot be read. */
 #ifndef DDP_BASE_SYSINFO_H
 #define DDP_BASE_SYSINFO_H
 
@@ -30,16 +30,15 @@ struct ddp_sysinfo {
 };
 
 void ddp_sysinfo_read(struct ddp_sysinfo *out);
-/* Returns DDP_ENOMEM if a run needs more than the available memory. available_bytes: the member of
- * struct ddp_sysinfo; if it is -1, every run fits. The message is the formatted text, which says
- * how much memory the run needs, followed by the available memory. */
+/* Returns DDP_ENOMEM if a run needs more than the available memory. available_bytes is the member
+ * of struct ddp_sysinfo. If it is -1, the function returns 0. The message consists of the formatted
+ * text, in which the caller gives the needed memory, and of the available memory. */
 int ddp_memory_check(uint64_t needed_bytes, int64_t available_bytes, struct ddp_err *err,
                      const char *fmt, ...) DDP_PRINTF(4, 5);
-/* Writes the available memory, such as "3.5G", or "unknown". */
+/* Writes the available memory, such as "3.5 GiB", or "unknown". */
 void ddp_memory_text(int64_t available_bytes, char *out, size_t out_bytes);
-/* Write the path of this program's file, or of its folder, to `out` [out_bytes]. A path that
- * does not fit is cut. If Linux does not know the path, they write an empty text and return false.
- */
+/* These functions write the path of this program's file, or of its folder, to `out` [out_bytes]. A
+ * path that does not fit is cut. If the path is not known, they write "" and return false. */
 bool ddp_own_path(char *out, size_t out_bytes);
 bool ddp_own_folder(char *out, size_t out_bytes);
 /* Returns the i-th entry "NAME=value" of the environment, or NULL past the end. The environment
@@ -48,26 +47,27 @@ const char *ddp_sysinfo_environment(size_t i);
 /* Returns the value of PATH, or the default search path if PATH is not set. */
 const char *ddp_search_path(void);
 /* Writes the path FOLDER/name for the first folder of *path, whether or not the file exists, and
- * moves *path to the next folder. Colons separate the folders. An empty folder is the current one,
- * but at the end of *path it is ignored. Skips folders whose name does not fit. Returns false at
- * the end of *path. Does not allocate memory, so a forked child process may call it. */
+ * moves *path to the next folder. Colons separate the folders. An empty name means the current
+ * folder, but is ignored at the end of *path. Skips folders whose path does not fit. Returns false
+ * at the end of *path. Does not allocate memory, so a forked child process may call this
+ * function. */
 bool ddp_search_next(const char **path, const char *name, char *out, size_t out_bytes);
 /* Writes the path of the first executable file `name` in the folders of PATH. Returns false if
  * there is none. */
 bool ddp_find_program(const char *name, char *out, size_t out_bytes);
 
 /* Returns the page size of the mapping that holds ptr, from /proc/self/smaps, or -1 if it is not
- * known. Returns the huge page size if huge pages hold at least half of the mapping's resident
- * memory. Write to the buffer first, because memory that was never written has no pages. Reads
- * files, so do not call this function in timed regions. */
+ * known. Returns the size of huge pages if they hold at least half of the mapping's resident
+ * memory. The caller must write to the memory first, because memory that was never written has no
+ * pages. Do not call this function in timed regions, because it reads files. */
 int64_t ddp_page_bytes(const void *ptr);
 
 /* The memory and processor limits of this process's control groups (versions 1 and 2). */
 struct ddp_cgroup {
     /* The lowest memory limit between this process's group and the root; -1: none known. */
     int64_t memory_bytes;
-    /* Each limit minus the memory that its group uses; the smallest of these values. Page cache
-     * that can be dropped counts as free. -1: no limit, or unknown. */
+    /* The smallest difference between a limit and the memory that its group uses. Page cache that
+     * can be dropped counts as free. -1: no limit, or unknown. */
     int64_t available_bytes;
     double cpu_quota; /* in cores; NaN: no limit, or unknown */
 };
@@ -80,15 +80,16 @@ void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgrou
  * ran out, or -1 if this is unknown. The arguments are those of ddp_cgroup_read. */
 int64_t ddp_cgroup_oom_kills(const char *membership, const char *mount);
 
-/* Counters of disturbances of a measurement: processor time taken by the hypervisor, time throttled
- * by a control group, and involuntary context switches. The frequency of the processor is also
- * read. Read the counters before and after the measurement, and subtract. Values that cannot be
- * read are NaN or -1. network.h has the counters of the network. */
+/* Counters that show whether a measurement was disturbed: the processor time that the hypervisor
+ * took, the time for which the control group throttled this process, and the involuntary context
+ * switches. The clock of the processor is read, too. Callers read the counters before and after a
+ * measurement, and subtract (ddp_interference_since). Values that cannot be read are NaN or -1.
+ * network.h has the counters of the network. */
 struct ddp_interference {
     double steal_ms;              /* sum over all processors, in steps of a clock tick (10 ms) */
     double throttled_ms;          /* of this process's control group */
     int64_t involuntary_switches; /* of this thread */
-    double clock_MHz;             /* of this thread's processor; a virtual machine may hide it */
+    double clock_MHz;             /* of this thread's processor; NaN: a virtual machine hides it */
 };
 
 /* Reads the counters. Do not call this function in timed regions, because it opens files. */
@@ -103,7 +104,8 @@ struct ddp_interference_files {
 void ddp_interference_read_from(const struct ddp_interference_files *files,
                                 struct ddp_interference *out);
 /* Subtracts the counters in *before from those in *after. If one of the two values of a counter is
- * unknown, the difference is unknown. after->clock_MHz becomes the lower of the two clocks. */
+ * unknown, the difference is unknown. after->clock_MHz becomes the lower one of the two clocks, or
+ * NaN if one of them is unknown. */
 void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after);
 
 #ifdef __cplusplus

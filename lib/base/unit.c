@@ -20,8 +20,8 @@ struct decimal {
 #define EXPONENT_MAX 400 /* larger than the exponent of every double; prevents overflows of int */
 
 /* Reads a number with an optional sign, fraction and exponent. Returns the text after the number.
- * Returns NULL if there is no number, if the number ends in a decimal point, if it has more than 19
- * significant digits, or if its exponent is too large. */
+ * Returns NULL if there is no number, if the number ends in a decimal point, if the number has more
+ * than 19 significant digits, or if the exponent is too large. */
 static const char *read_decimal(const char *text, struct decimal *out)
 {
     struct decimal d = {.negative = *text == '-'};
@@ -38,7 +38,7 @@ static const char *read_decimal(const char *text, struct decimal *out)
         digits++;
         d.exponent -= fraction;
         /* Count zeros, and append them to the mantissa only when a non-zero digit follows. Zeros at
-         * the end change only the exponent. */
+         * the end of the number change only the exponent. */
         zeros++;
         if (*s == '0')
             continue;
@@ -67,8 +67,8 @@ static const char *read_decimal(const char *text, struct decimal *out)
     return s;
 }
 
-/* Sets *out = mantissa * 10^exponent * factor. Returns false if this is not a whole number up to
- * INT64_MAX. The factor is at most 2^60, so mantissa * factor is below 2^124. */
+/* Sets *out = mantissa * 10^exponent * factor. Returns false if this product is not a whole number
+ * up to INT64_MAX. The factor is at most 2^60, so mantissa * factor is below 2^124. */
 static bool decimal_whole(const struct decimal *d, uint64_t factor, uint64_t *out)
 {
     unsigned __int128 v = (unsigned __int128)d->mantissa * factor;

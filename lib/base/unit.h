@@ -1,5 +1,5 @@
 /* Parsing and printing of quantities: sizes (64M, 64MB, 1e6), counts, numbers, durations. A parser
- * fails if it cannot use the whole text or if the value is out of range. */
+ * returns DDP_EUSAGE if it cannot parse the whole text, or if the value is out of range. */
 #ifndef DDP_BASE_UNIT_H
 #define DDP_BASE_UNIT_H
 
@@ -16,7 +16,7 @@ extern "C" {
  * optional suffix. The suffixes K, M, G, T, P and E, and their forms Ki, KiB and so on, are powers
  * of 1024. A single lower-case letter other than e is accepted, too. The suffixes kB, KB, MB, GB,
  * TB, PB and EB are powers of 1000, and B is 1. The result is exact and must be a whole number
- * below 2^63. Returns DDP_EUSAGE if the text is not such a size. The message contains the text. */
+ * below 2^63. The message of an error contains the text. */
 int ddp_parse_size(const char *text, uint64_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Parses a signed integer in [min, max]. Forms such as 1e3 are accepted if the value is whole. */
 int ddp_parse_int(const char *text, int64_t min, int64_t max, int64_t *value,
@@ -25,8 +25,8 @@ int ddp_parse_int(const char *text, int64_t min, int64_t max, int64_t *value,
 int ddp_parse_double(const char *text, double min, double max, double *value,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Writes the shortest decimal text of 15 to 17 digits that strtod() reads as the same value. value:
- * finite. */
+/* Writes a finite value with 15, 16 or 17 significant digits: the fewest with which strtod() reads
+ * the same value. */
 void ddp_format_double(double value, char *out, size_t out_bytes);
 /* Writes a size, for example "4 B", "64 KiB" or "1.5 GiB". A size that is not a whole multiple of
  * its unit is rounded to 4 significant digits. `out` must have at least 24 bytes. */

@@ -19,9 +19,9 @@
 #define REPEAT_MAX   16
 /* A run does the work once. The number of rounds is LOOP_BYTES divided by the bytes that one rank
  * moves in one run. For messages it is MESSAGE_BYTES divided by these bytes, because networks are
- * slower than memory. It is limited to the number that fits into ROUNDS_NS and by the iterations of
- * the point (ddp_bound_setup), and lies between ROUNDS_MIN and ROUNDS_MAX. If ranks share a core,
- * it is ROUNDS_MIN. */
+ * slower than memory. The number is reduced if so many rounds do not fit into ROUNDS_NS, or if the
+ * point has few iterations (ddp_bound_setup). It always lies between ROUNDS_MIN and ROUNDS_MAX. If
+ * ranks share a core, there are ROUNDS_MIN rounds. */
 #define LOOP_BYTES    ((size_t)1 << 30)
 #define MESSAGE_BYTES ((size_t)64 << 20)
 #define ROUNDS_MIN    4
@@ -268,7 +268,8 @@ static int choose_rounds(const struct work *w, struct rounds *out, struct ddp_er
     return 0;
 }
 
-/* Sets *stop on all ranks to whether the rounds have taken too long on any of them. */
+/* Sets *stop on all ranks to whether the rounds have taken too long on any rank. late: whether they
+ * have taken too long on this rank. */
 static int agree_to_stop(const struct work *w, bool late, bool *stop, struct ddp_err *err)
 {
     struct ddp_comm *comm = w->bound->setup.comm;
@@ -380,7 +381,7 @@ static void share_of(const struct ddp_point_spec *s, struct share *out)
     out->scale = out->chunk > 0 ? wanted / (double)out->chunk : NAN;
 }
 
-/* Lowers *ns to the time of the loops that work block by block. */
+/* Lowers *ns to the time of the loops that work block by block, if this time is shorter. */
 static int time_stores(struct work *w, size_t block, double *ns, struct ddp_err *err)
 {
     const struct share *s = w->share;

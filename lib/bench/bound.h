@@ -6,18 +6,17 @@
  *                   no messages. All ranks run plain loops at the same time, and do not wait for
  *                   each other inside a timed part. Each rank works on its own two buffers.
  *                   Together the loops read and write as many bytes as the collective must read and
- *                   write. The loops of a reduction add arrays. Those of an all-to-all in place
- *                   add, too, because they must read and overwrite two arrays. The
- *                   loops of the other collectives copy arrays. If the collective overwrites its
+ *                   write. For a reduction, and for an all-to-all in place, the loops add arrays.
+ *                   For the other collectives they copy arrays. If the collective overwrites its
  *                   input, the loops store to the memory that they have read. Otherwise both plain
  *                   and non-temporal stores are measured, and the faster ones count. For a call in
  *                   place, the input is restored before each round, untimed. The fastest round
- *                   counts. A long round is cut into slices. Then the fastest time of each slice
- *                   over all rounds counts, and their sum is the result. Sizes above 128 MiB are
- *                   measured with 128 MiB, and the time is scaled.
- *   latency         Used for sizes below 64 KiB under the same condition: the backend is shm, or
- * the algorithm sends no messages. The bound is the number of the algorithm's steps times half the
- *                   round trip of a ping-pong.
+ *                   counts. If a round is long, it is cut into slices, the fastest time of each
+ *                   slice over all rounds counts, and the result is the sum of these times. Sizes
+ *                   above 128 MiB are measured with 128 MiB, and the time is scaled.
+ *   latency         Used for sizes below 64 KiB, if the backend is shm or the algorithm sends no
+ *                   messages. The bound is the number of the algorithm's steps times half the round
+ *                   trip of a ping-pong.
  *   point-to-point  Used with all backends except shm and nccl, if the algorithm sends messages.
  *                   Each rank sends a message of the point's size to the next rank, all at the same
  *                   time. Above 128 MiB, the time of a message of 128 MiB is scaled. From 64 KiB
@@ -54,8 +53,9 @@ struct ddp_bound_setup {
     struct ddp_comm *group; /* the ranks that run one operation */
     void *a, *b;            /* [bytes]: the buffers of the points; measuring overwrites them */
     size_t bytes;
-    /* Number of iterations of a point if the user chose it, else 0. If it is not 0, a measurement
-     * has at most iters * DDP_BOUND_ROUNDS rounds. A point of few iterations then stays short. */
+    /* Number of iterations of a point if the user chose this number, else 0. If it is not 0, a
+     * measurement has at most about iters * DDP_BOUND_ROUNDS rounds, so that a point of few
+     * iterations stays short. */
     int64_t iters;
 };
 /* Succeeds on all ranks or on none. Collective. */

@@ -252,7 +252,7 @@ static int exchange_once(struct ddp_compressed_bench *b, struct exchange *e, int
 }
 
 /* Like exchange_once, but with an input for which the right result and residual are known. Checks
- * the result and the residual. Returns DDP_EDATA on all ranks if one is wrong on any rank. */
+ * the result and the residual. Returns DDP_EDATA on all ranks if either is wrong on any rank. */
 static int exchange_verified(struct ddp_compressed_bench *b, struct exchange *e, int64_t *ns,
                              struct ddp_err *err)
 {
@@ -307,7 +307,7 @@ static struct ddp_compress_spec dense_method(enum ddp_baseline baseline)
 }
 
 /* Returns the name of another all-reduce that may be faster than `taken`, the choice of `auto`. If
- * `taken` is `native`, this is the choice of `auto` among our own algorithms. Otherwise it is
+ * `taken` is `native`, returns the algorithm that `auto` chooses among our own. Otherwise returns
  * `native`, the library's all-reduce. Returns NULL if the other algorithm cannot run. */
 static const char *other_candidate(const struct ddp_comm *group, const struct ddp_point *p,
                                    enum ddp_baseline baseline, const char *taken)
@@ -398,9 +398,9 @@ static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p,
     return rc;
 }
 
-/* Times the exchange at a coarse grid of densities. Two measured densities may enclose the
- * break-even density of a baseline. The function then times the exchange at a few more densities
- * between these two. */
+/* Times the exchange at a coarse grid of densities. If two measured densities enclose the
+ * break-even density of a baseline, also times the exchange at a few densities between these
+ * two. */
 static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p,
                              const struct ddp_compressor *compressor, struct ddp_err *err)
 {
@@ -420,7 +420,8 @@ static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p
 }
 
 /* Returns the algorithm whose cost() predicts the bytes that a rank sends. If ranks read each
- * other's memory, the point's algorithm sends nothing. The function then returns the all-gather. */
+ * other's memory, the point's algorithm sends nothing. The function then returns the algorithm
+ * `allgather`. */
 static const struct ddp_sparse_alg *sender(const struct ddp_point *p)
 {
     const struct ddp_sparse_alg *alg = ddp_sparse_find(p->algorithm_used);
@@ -563,7 +564,7 @@ static void note_last(struct measurement *m, int part)
     m->sent_before = now.values_sent;
 }
 
-/* Runs all iterations. Each one exchanges the next chunk. */
+/* Runs all iterations. Each iteration exchanges the next chunk. */
 static int run_iterations(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_compressed_bench *b = m->b;
@@ -707,7 +708,7 @@ static int fill_times(struct measurement *m, struct ddp_point *out, struct ddp_e
         DDP_TRY(summarize(m->b, SERIES_PHASES + p, out->iterations, &phase, err));
         out->phase_ns[p] = phase.median;
         if (isnan(out->time_ns.ci95_lo))
-            continue; /* as with --block */
+            continue; /* too few iterations for an interval */
         out->phase_ci95_ns[p][0] = phase.ci95_lo;
         out->phase_ci95_ns[p][1] = phase.ci95_hi;
     }

@@ -5,11 +5,14 @@
  * Each timed iteration overwrites the last result with a new gradient, waits until all ranks may
  * start, and times encoding, exchange and decoding (iterations.h). With --partial K, the iterations
  * exchange the K chunks in turn. With --check once, the last timed exchange is verified. With
- * --check all, every exchange is verified. A burst follows (verify_burst.h), unless --check is off,
- * the gradients are on a device, or the first chunk is too large (ddp_exchange_burst_count). At the
- * end, if several ranks exchange data and their timings mean something (comm->correctness_only),
- * the *baselines* are measured for comparison, unless options->no_baselines is set. They are dense
- * exchanges of the whole buffer in f32 and in f16.
+ * --check all, the exchange of every iteration is verified.
+ *
+ * If results are verified, a burst follows (verify_burst.h). Gradients on a device and large first
+ * chunks (ddp_exchange_burst_count) get no burst.
+ *
+ * At the end the *baselines* are measured for comparison. They are dense exchanges of the whole
+ * buffer in f32 and in f16. Baselines are left out if options->no_baselines is set, if only one
+ * rank exchanges data, if there is no data, or if timings mean nothing (comm->correctness_only).
  *
  * Gradients on a device are exchanged in device memory. They are drawn and checked in copies in
  * host memory. */
@@ -37,13 +40,13 @@ struct ddp_compressed_bench_setup {
     int64_t page_bytes;                /* page size of the buffers; -1: not known */
     struct ddp_iterations *iterations; /* opened before each point by the caller */
 };
-/* Collective. */
+/* Succeeds on all ranks or on none. Collective. */
 int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
                                 struct ddp_compressed_bench **out,
                                 struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_compressed_bench_destroy(struct ddp_compressed_bench *b);
-/* Returns 0 if the point can be measured, or DDP_EUNAVAIL if its algorithm cannot run here.
- * Collective. */
+/* Returns 0 if the point can be measured, DDP_EUNAVAIL if its algorithm cannot run here, or another
+ * error of ddp_compressed_create. Collective. */
 int ddp_compressed_bench_probe(struct ddp_compressed_bench *b, const struct ddp_point_spec *spec,
                                struct ddp_err *err) DDP_MUST_CHECK;
 /* Measures a point like ddp_sampler_point, but leaves the samples in setup->iterations. index: the

@@ -27,13 +27,14 @@ struct ddp_gradient;
  * DDP_EUSAGE if a name is unknown, or if a distribution is combined with another source. */
 int ddp_gradient_check(const struct ddp_string_list *source, struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens a source. Copies the list. Files stay open until destroy. Returns DDP_EUSAGE like
- * ddp_gradient_check, and DDP_EINPUT if a file is damaged or has no rows. Not collective. */
+ * ddp_gradient_check, DDP_EINPUT if a file has no rows, DDP_ENOMEM, or an error of ddp_npy_open or
+ * ddp_npy_read (base/npy.h). Not collective. */
 int ddp_gradient_create(const struct ddp_string_list *source, uint64_t seed,
                         struct ddp_gradient **out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gradient_destroy(struct ddp_gradient *g);
 /* Writes elements [first, first + n) of the gradient of `rank` in `step` to the array `out` [n].
- * ranks: number of ranks; recorded rows are divided among them. Fails only if a file cannot be
- * read. */
+ * ranks: number of ranks. Ranks that replay the same file read different rows (base/npy.h). Fails
+ * only if a file cannot be read. */
 int ddp_gradient_draw(struct ddp_gradient *g, int rank, int ranks, uint64_t step, size_t first,
                       float *out, size_t n, struct ddp_err *err) DDP_MUST_CHECK;
 /* Rounds x[n] to multiples of the unit ddp_gradient_step(), and limits their magnitude to 4096

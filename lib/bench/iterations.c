@@ -31,7 +31,8 @@
 /* Ranks of several hosts estimate their clock offsets again after this time. */
 #define DRIFT_NS 1000000000
 /* After this many iterations, the ranks move their flags in shared memory to other addresses
- * (ddp_shm_move_flags). The time of a flag depends on its address, so a point uses several. */
+ * (ddp_shm_move_flags). The time of a flag depends on its address, so a point uses several
+ * addresses. */
 #define MOVE_STARTS 16
 
 int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
@@ -105,8 +106,8 @@ void ddp_iterations_open(struct ddp_iterations *it, const char *id)
     ddp_straggler_reset(it->straggler);
 }
 
-/* Stores the lost time since the last reading of the core time, and the stolen time as a fraction
- * of the timed operations. Stores 0 without a new reading if the last one is not old enough. */
+/* Stores the stolen and the lost time since the last reading of the core time (iterations.h).
+ * Stores 0 without a new reading if the last reading is not old enough. */
 static void count_stolen(struct ddp_iterations *it, int64_t begin_ns, int64_t end_ns)
 {
     struct ddp_core_time now;
@@ -271,7 +272,7 @@ static bool is_checkpoint(int64_t n)
     return checkpoint == (size_t)n;
 }
 
-/* True if the interval is checked at this number of iterations, and is narrow enough. False also if
+/* True if the interval is checked at this number of iterations, and is narrow enough. Also false if
  * there is no memory for the summary. Called on rank 0. */
 static bool is_precise(const struct ddp_iterations *it)
 {
@@ -282,7 +283,7 @@ static bool is_precise(const struct ddp_iterations *it)
 }
 
 /* Returns the number of iterations at the next evaluation, estimated from the time per iteration.
- * Returns it->kept if there are enough. Called on rank 0. */
+ * Returns it->kept if no more iterations are needed. Called on rank 0. */
 static int64_t choose_goal(struct ddp_iterations *it)
 {
     const struct ddp_bench_options *o = it->options;
@@ -401,9 +402,9 @@ struct share {
 };
 
 /* Sums the counters of the network over the hosts. The lowest rank of each host gives the counters
- * of the host. `all` [size] holds the shares of the ranks. A counter that one host does not know is
- * unknown in the sum. If all ranks are on one host, they do not use the network interface, so its
- * counters become unknown. If that host sent fewer TCP segments than there were operations, the
+ * of the host. `all` [size] holds the shares of the ranks. If a counter is unknown (-1) on one
+ * host, its sum is unknown. If all ranks are on one host, they do not use the network interface, so
+ * its counters become unknown. If that host sent fewer TCP segments than there were operations, the
  * ranks did not use TCP, and all counters become unknown. */
 static void sum_network(const struct ddp_iterations *it, const struct share *all, int64_t *out)
 {
@@ -462,7 +463,7 @@ out:
     return rc;
 }
 
-/* Delays below this number of ns are not judged, whatever the ping-pong and the clocks say. */
+/* The least floor_ns of judge_straggler: delays below this number of ns are never judged. */
 #define FLOOR_NS 500
 
 /* Sets *error to the largest error bound of a rank's clock. */

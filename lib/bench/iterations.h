@@ -1,19 +1,19 @@
 /* Runs the timed iterations of a point: decides how many there are, starts each one, and computes
  * its time.
  *
- * Number: exactly --iters iterations, or an adaptive number of iterations. Adaptive iterations end
- * when (1) half the width of the median's 95 % interval is at most `precision` times the median,
- * (2) the maximum time has passed, or (3) the maximum number is reached. The interval is checked
- * after 20, 30, 45, ... iterations (stats/series.h). Rank 0 decides and sends the decision to all
- * ranks.
+ * Number: a point has exactly --iters iterations, or an adaptive number of iterations. Adaptive
+ * iterations end when (1) half the width of the median's 95 % interval is at most `precision` times
+ * the median, (2) the maximum time has passed, or (3) the maximum number is reached. The interval
+ * is checked after 20, 30, 45, ... iterations (stats/series.h). Rank 0 decides and sends the
+ * decision to all ranks.
  *
  * Start: each iteration starts after a barrier, or in a *window*. For a window, rank 0 announces a
  * start time a little in the future, and each rank waits until that time. If a rank begins too
  * late, the iteration is counted as invalid and measured again.
  *
- * Time: the duration on the slowest rank. In a window it is the time from the earliest start to the
- * latest end on the common clock (comm/clocks.h). With --block K, an iteration is K calls in a row,
- * and its time is divided by K.
+ * Time: the time of an iteration is its duration on the slowest rank. In a window it is the time
+ * from the earliest start to the latest end on the common clock (comm/clocks.h). With --block K, an
+ * iteration is K calls in a row, and its time is divided by K.
  *
  *     for (;;) {
  *         ddp_iterations_next(it, &more, err);      untimed; collective
@@ -46,8 +46,8 @@ extern "C" {
 /* An iteration is invalid if a rank began it more than this number of ns after the announced
  * start. */
 #define DDP_ITERATIONS_LATE_NS 1000
-/* The core time is read after iterations at least this far apart, so that the reading, which takes
- * about 1 us, costs little. */
+/* Least time in ns between two readings of the core time (base/core_time.h). Each reading takes two
+ * system calls. */
 #define DDP_ITERATIONS_CORE_NS 1000000
 /* Ranks wait for each other after iterations of at least this many bytes (see ddp_iterations_join).
  * results/notes/bench.md has the measurement. */
@@ -64,16 +64,17 @@ struct ddp_iterations {
     /* begin, end [options->iters]: start and end of each iteration on this rank, by its own clock.
      * chunk [size * 4 * 512]: scratch for exchanges. */
     int64_t *begin, *end, *chunk;
-    /* [options->iters]: for how long the core was taken from this rank, in ns: in the timed
-     * operations, and in all. The time between two readings of the core time belongs to the
-     * iteration before the second one. */
+    /* [options->iters]: for how long, in ns, the core was taken from this rank since the last
+     * reading of the core time. stolen: the estimated part within the timed operations. lost: the
+     * whole time, plus the time for which ddp_core_yield left the core to others. Iterations
+     * without a reading have 0. */
     int64_t *stolen, *lost;
     struct ddp_core_time core; /* the last reading; wall_ns is 0 if there is none */
     int64_t timed_ns;          /* sum of the durations of the iterations since the last reading */
     struct ddp_straggler_sums *straggler;
     struct ddp_straggler_times *times; /* [size], of one iteration */
     double *throttled_ns;              /* [size], for how long control groups stopped the ranks */
-    uint64_t arrivals;                 /* iterations that waited for their arrival (--arrival) */
+    uint64_t arrivals;                 /* number of the next iteration for --arrival */
     /* sample, skew_start, skew_exit, after_last [options->iters]: in ns, computed from all ranks.
      * after_last: from the last start to the last end. rank_sum [size]: sum of the durations of
      * each rank. */
@@ -99,13 +100,14 @@ int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options 
 void ddp_iterations_destroy(struct ddp_iterations *it);
 /* Begins a point. id: the point's id, compared with the id of --inject-delay. */
 void ddp_iterations_open(struct ddp_iterations *it, const char *id);
-/* Sets *more to whether another iteration is needed. Collective. Returns DDP_EUNAVAIL if ranks
- * began late too often. */
+/* Sets *more to whether another iteration is needed. Returns DDP_EUNAVAIL if ranks began late too
+ * often. Collective. */
 int ddp_iterations_next(struct ddp_iterations *it, bool *more, struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits until the iteration may begin, at about the same time on all ranks, or at the time that
  * --arrival gives to this rank. Returns at once if there is only one rank. Before some iterations,
  * first moves the flags in shared memory (comm_shm.h), so that the times do not depend on the
- * addresses of a few cache lines. Collective. */
+ * addresses of a few cache lines. Returns DDP_EUNAVAIL if ranks began late too often.
+ * Collective. */
 int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err) DDP_MUST_CHECK;
 /* True while warm-up iterations are left. */
 static inline bool ddp_iterations_warming(const struct ddp_iterations *it)

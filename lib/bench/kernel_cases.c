@@ -247,7 +247,8 @@ static void begin_optimiser(kernel_case *c, kernel_data *d)
     {                                                                                              \
         .name = what, .run = function, .begin = prepare, .narrow = type, .bytes_each = each        \
     }
-/* `wire`: bytes of an encoded element, with its share of the scale. `each`: bytes of f32. */
+/* `wire`: bytes of an encoded element, without its share of the block's scale. `each`: bytes of f32
+ * per element. */
 #define QUANT_BLOCK 128
 #define QUANTIZE(what, type, wire, each, function, prepare)                                        \
     {                                                                                              \

@@ -2,8 +2,8 @@
  *
  * A case is prepared for arrays of one size and then run many times. ddp_kernel_bytes() returns the
  * bytes that a run has to move, computed from the bytes per element and per list entry of the case.
- * For scatter-add it adds the cache lines that the entries read and write. The kernel may move
- * more. `make bench-kernels` uses the same formulas. The helper binary (cmd/kernels_main.c)
+ * For scatter-add, this includes the cache lines that the entries read and write. The kernel may
+ * move more. `make bench-kernels` uses the same formulas. The helper binary (cmd/kernels_main.c)
  * measures and prints the times. Results are not verified here. */
 #ifndef DDP_BENCH_KERNEL_CASES_H
 #define DDP_BENCH_KERNEL_CASES_H
@@ -60,7 +60,8 @@ struct ddp_kernel_case {
 const struct ddp_kernel_case *ddp_kernel_cases(void);
 
 /* Allocates and fills the arrays. bytes: size of an array, at least 4096 and a multiple of 8. All
- * arrays together take 10 * bytes. level: SIMD level of the kernels. Returns DDP_ENOMEM. */
+ * arrays together take 10 * bytes. level: SIMD level of the kernels. Returns DDP_ENOMEM if there is
+ * no memory. */
 int ddp_kernel_data_create(uint64_t bytes, enum ddp_simd level, struct ddp_kernel_data **out,
                            struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_kernel_data_destroy(struct ddp_kernel_data *d);

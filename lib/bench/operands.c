@@ -18,7 +18,7 @@ static unsigned char *at_element(void *buffer, const struct ddp_operands *o, siz
 }
 
 /* sends_part: true for collectives in which a rank sends one chunk of the full buffer.
- * receives_part: true for those in which it receives one. */
+ * receives_part: true for collectives in which a rank receives one chunk. */
 static bool sends_part(enum ddp_coll coll)
 {
     return coll == DDP_ALL_GATHER || coll == DDP_GATHER;
@@ -227,7 +227,7 @@ static bool kernels_compare(const struct comparison *c)
 }
 
 /* Compares the elements with kernels. Adds the number of compared elements to *elements. Sets *same
- * to whether all are right. */
+ * to whether all these elements are right. */
 static int compare_there(const struct comparison *c, int64_t *elements, bool *same,
                          struct ddp_err *err)
 {
@@ -308,8 +308,8 @@ static int check_guard(const struct ddp_operands *o, struct ddp_err *err)
     return 0;
 }
 
-/* Compares the parts that this rank receives in a collective with a split. In a reduce-scatter-v it
- * receives the sum of one part. */
+/* Compares the parts that this rank receives in a collective with a split. In a reduce-scatter-v,
+ * the rank receives the sum of one part. */
 static int verify_split(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err)
 {

@@ -27,8 +27,8 @@ struct ddp_operands_device {
     /* Kernels on this stream write and compare the data. NULL: the host does it. */
     struct ddp_stream *stream;
     uint64_t *wrong; /* device memory for the kernels' count of wrong elements */
-    /* [DDP_OPERANDS_STAGE_BYTES]: host memory, best from host_alloc (device/stream.h). The host
-     * writes and compares pieces of the data here. */
+    /* [DDP_OPERANDS_STAGE_BYTES]: host memory, preferably from host_alloc (device/stream.h). The
+     * host writes and compares pieces of the data here. */
     void *stage;
 };
 
@@ -56,8 +56,8 @@ struct ddp_operands {
 void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec, int rank,
                        int ranks, void *a, void *b);
 /* Declares that a and b lie in memory of a device, which the host cannot access. If the kernels
- * find a wrong element, or if a result may have rounding errors, the host compares the data. *on is
- * borrowed. */
+ * find a wrong element, or if a result may have rounding errors, the host compares a copy of the
+ * data. *on is borrowed. */
 void ddp_operands_on(struct ddp_operands *o, const struct ddp_operands_device *on);
 /* Sets the table of a collective with a split (bench/split_table.h). Without this call all parts
  * are equal. a and b must have room for the largest array of any rank. *split is borrowed. */
@@ -74,9 +74,11 @@ void ddp_operands_refill(const struct ddp_operands *o, uint64_t round);
 /* Compares this rank's result with the expected one, in the blocks that o->stride selects. If parts
  * may have different sizes, also checks that the 64 bytes behind the received data still have the
  * poison value, as far as the buffer reaches. *elements: number of elements compared. Returns
- * DDP_EDATA as in verify.h. *wrong is then the number of wrong elements in the first array or chunk
- * that is wrong. If o->stride is above 1, it is the number in the first block that is wrong. On a
- * device it may be the number in the first piece of the staging memory that is wrong. */
+ * DDP_EDATA as in verify.h, or an error of the device. With DDP_EDATA, *wrong is the number of
+ * wrong elements in the first array or chunk that is wrong. If o->stride is above 1, *wrong counts
+ * only the first block that is wrong. On a device it may count only the first
+ * DDP_OPERANDS_STAGE_BYTES that are wrong. Changed bytes behind the data count as one wrong
+ * element. */
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err) DDP_MUST_CHECK;
 

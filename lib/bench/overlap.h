@@ -35,8 +35,8 @@ extern "C" {
 struct ddp_overlap {
     struct ddp_comm *comm; /* all ranks */
     const struct ddp_operands *operands;
-    /* The operation: a request that is prepared and not started, or on a device a plan. The other
-     * member is NULL. */
+    /* The operation. In host memory, `request` is prepared and not started, and `plan` is NULL. On
+     * a device, `plan` is the operation, and `request` is NULL. */
     struct ddp_async_request *request;
     struct ddp_coll_plan *plan;
     int64_t iters, warmup;

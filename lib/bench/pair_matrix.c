@@ -15,8 +15,8 @@
 /* No algorithm uses these tags. MPI guarantees tags up to 32767. */
 #define TAG_CONTROL 29990
 #define TAG_DATA    29991
-/* Number of round trips for the latency. The first TRIPS_UNUSED ones wake both ends, and do not
- * count. */
+/* TRIPS: number of round trips for the latency. TRIPS_UNUSED: earlier round trips that wake both
+ * ends, and do not count. */
 #define TRIPS_UNUSED 8
 #define TRIPS        64
 /* Messages of a repetition. They are under way at the same time, so that the link stays busy. */
@@ -182,7 +182,7 @@ static int measure_bandwidth(const struct pair *p, bool sends, bool both,
         out->resent_fraction = resent_since(before, (double)n * moved);
     DDP_TRY(verify(p, sends, both, err));
     if (ddp_summarize(rate, (size_t)n, &s) != 0)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a bandwidth");
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d bandwidths", n);
     out->GBps = s.median;
     out->ci95_fraction = ddp_summary_ci95_fraction(&s);
     return 0;

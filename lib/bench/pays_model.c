@@ -25,7 +25,7 @@ struct route {
     double steps;
     double path_bytes; /* bytes that are transferred one after another */
     double sent_bytes; /* bytes that a rank sends */
-    double growth;     /* sent_bytes divided by those with the measured ranks */
+    double growth;     /* sent_bytes divided by the bytes with the measured ranks */
 };
 
 /* The exchange of one bucket by a method. */
@@ -94,8 +94,9 @@ static struct ddp_coll_cost cost_of(const struct ddp_coll_alg *alg, int ranks, e
     return sum;
 }
 
-/* Adds the all-reduces that exchange messages, for all-reduces of count [n] elements. `hier` is
- * left out, because it is made of the others, and depends on the hosts. */
+/* Adds a route for each all-reduce algorithm that sends messages. The exchange consists of n
+ * all-reduces of count [n] elements. `hier` is left out, because it is made of the others, and
+ * depends on the hosts. */
 static void add_dense(struct method *m, int ranks, enum ddp_dtype dtype, const size_t *count, int n)
 {
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++) {
@@ -179,8 +180,8 @@ static void step_with(const struct ddp_pays_question *q, const struct method *m,
     out->link_ns =
         ceil(buckets) * r->steps * link->latency_ns + buckets * r->path_bytes / link->GBps;
     for (int i = 0; i < 3; i++) {
-        /* The measured phase of the exchange also has the time in which a rank waits for one that
-         * still encodes, which does not grow. */
+        /* The measured phase of the exchange is not used, because it includes the wait for ranks
+         * that still encode. This wait does not grow with the number of ranks. */
         const double exchange = fmax(measured[i] - encode - decode, 0);
         const double ns =
             buckets * (encode + m->scale * (m->decoding * decode + r->growth * exchange));
@@ -193,7 +194,8 @@ static void step_with(const struct ddp_pays_question *q, const struct method *m,
 }
 
 /* Returns the time of encoding and decoding a bucket, or an end of its interval: the sum of the two
- * medians, or of the same ends of their intervals. 0: the method does neither. */
+ * medians, or of the same ends of their intervals. Returns 0 if the method neither encodes nor
+ * decodes. */
 static double coding_ns(const struct ddp_point *p, int which)
 {
     if (isnan(p->phase_ns[0]))
@@ -203,8 +205,9 @@ static double coding_ns(const struct ddp_point *p, int which)
     return p->phase_ci95_ns[0][which - LOW] + p->phase_ci95_ns[2][which - LOW];
 }
 
-/* Computes a step whose exchange was measured on the link itself. If the link has a speed, its
- * other time is unknown, and only the arithmetic that it needs in any case counts. */
+/* Computes a step whose exchange was measured on the link itself (GBps is NaN), or the same step on
+ * an imagined link of speed GBps. On an imagined link, only the arithmetic and the transfer of the
+ * bytes count. */
 static void step_measured(const struct ddp_pays_question *q, const struct method *m, double GBps,
                           struct step *out)
 {
@@ -221,8 +224,8 @@ static void step_measured(const struct ddp_pays_question *q, const struct method
     }
 }
 
-/* Computes a step on a link: with its fastest route, or as measured. `GBps` replaces the speed of
- * the link. */
+/* Computes a step on a link: with its fastest route, or as measured. `GBps` is used instead of the
+ * speed of the link. */
 static void step_of(const struct ddp_pays_question *q, const struct method *m,
                     const struct ddp_pays_speed *link, double GBps, struct step *out)
 {
@@ -252,8 +255,8 @@ static bool is_smaller(const struct model *x, int i)
     return x->method[i].least_bytes < x->method[x->baseline].least_bytes;
 }
 
-/* True if method i pays: it sends less than the baseline, and is beyond doubt at least 1 % faster
- * than every method that does not. */
+/* True if method i pays: it sends less than the baseline, and the end of its interval shows that it
+ * is at least 1 % faster than every method that does not send less. */
 static bool pays(const struct model *x, const struct step *steps, int i)
 {
     if (!is_smaller(x, i))
@@ -398,15 +401,15 @@ static void answer_no(const struct model *x, const struct ddp_pays_speed *link,
         return;
     }
     all_steps(x, link, below / 2, steps);
-    ddp_text_append(out, bytes, "; below %.2g Gbit/s %s pays: on half that speed it is ", below * 8,
+    ddp_text_append(out, bytes, "; below %.2g Gbit/s %s pays: at half that speed it is ", below * 8,
                     x->method[best].spec->text);
     add_speedup(x, steps, best, out, bytes);
     add_accuracy(x, best, out, bytes);
     add_doubt(x, best, out, bytes);
 }
 
-/* Sets `first` and `answer`. Methods whose intervals overlap with that of the first share its
- * place. */
+/* Sets `first` and `answer`. If the interval of another method that pays overlaps with that of the
+ * first, the answer names both. */
 static void answer(const struct model *x, const struct ddp_pays_speed *link,
                    const struct step *steps, const struct ddp_pays_method *methods,
                    struct ddp_pays_link *out)
@@ -426,7 +429,7 @@ static void answer(const struct model *x, const struct ddp_pays_speed *link,
         if (i != first && methods[i].pays && steps[i].ns[LOW] <= steps[first].ns[HIGH])
             ddp_text_append(out->answer, sizeof out->answer, "%s%s", equal++ ? ", " : " (or ",
                             x->method[i].spec->text);
-    ddp_text_append(out->answer, sizeof out->answer, "%s is first, ", equal ? ")" : "");
+    ddp_text_append(out->answer, sizeof out->answer, "%s is fastest, ", equal ? ")" : "");
     add_speedup(x, steps, first, out->answer, sizeof out->answer);
     add_accuracy(x, first, out->answer, sizeof out->answer);
     add_doubt(x, first, out->answer, sizeof out->answer);

@@ -1,14 +1,16 @@
 /* Predicts the time of a training step with each compression method on each link, and says which
- * methods pay.
+ * methods pay. A method pays if it sends fewer bytes than bf16, and if its step is clearly faster
+ * than with every method that does not send fewer bytes.
  *
  *   step time = compute + B * arithmetic + link,   link = N * steps * latency + B * bytes / speed
  *
- * B is the number of buckets, as a fraction, and N is B rounded up. The arithmetic of a bucket
- * (encoding, summing, decoding) is the measured time of an exchange in shared memory, where nothing
- * crosses a link. The time of encoding does not depend on the number of ranks. The time of decoding
- * grows with it only if a rank decodes the blocks of all ranks. The rest of the time is multiplied
- * by the bytes that a rank sends with the ranks of the training, divided by the bytes that it sends
- * with the measured ranks. `steps` and `bytes` come from the cost models of the algorithms. If a
+ * B is the number of buckets, which need not be a whole number, and N is B rounded up. The
+ * arithmetic of a bucket (encoding, summing, decoding) is the measured time of an exchange in
+ * shared memory, where nothing crosses a link. The time of encoding does not depend on the number
+ * of ranks. If a rank decodes the blocks of all ranks, the time of decoding is proportional to the
+ * number of ranks. Otherwise it does not depend on this number. The rest of the time is
+ * proportional to the bytes that a rank sends, so it is scaled from the measured number of ranks to
+ * that of the training. `steps` and `bytes` come from the cost models of the algorithms. If a
  * method has several algorithms, the fastest one on this link counts. A compressor with rounds is
  * assumed to send each bucket as one matrix that is nearly square.
  *
@@ -16,8 +18,9 @@
  * is assumed to be two thirds of the compute time, and only the rest of the link's time counts.
  *
  * If the exchange was measured on the link itself (GBps is NaN), the step takes compute + B *
- * measured time. The break-even speed of a method then follows from its bytes and from the measured
- * times of encoding and decoding, whose intervals give its interval.
+ * measured time. The break-even speeds are then computed for a link with the least bytes of the
+ * method and no latency. The arithmetic is the measured time in shared memory, and otherwise only
+ * encoding and decoding.
  *
  * The interval of a step covers only the error of the measurement, not of the model. */
 #ifndef DDP_BENCH_PAYS_MODEL_H

@@ -2,8 +2,8 @@
  *
  * Round trips are timed in *batches*, because a single round trip takes little longer than reading
  * the clock. The first batch wakes both ranks, and its time is not used. Rank 0 divides the budget
- * by the time of the second batch, which gives the number of batches. Ranks above 1 play no
- * batch. They receive this number and the result. */
+ * by the time of the second batch, which gives the number of batches. Ranks above 1 run no batch.
+ * They receive this number and the result. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Measures a ping-pong between ranks 0 and 1. Its time shows how far apart the cores of these two
  * ranks are. This distance affects all other times, so every result reports the ping-pong. The
  * ranks use flags if all ranks share memory, otherwise 8-byte messages. If `comm` has a side
- * channel (comm->control), the ping-pong runs over it. */
+ * channel (comm->control), the ping-pong uses only this channel. */
 #ifndef DDP_BENCH_PINGPONG_H
 #define DDP_BENCH_PINGPONG_H
 

@@ -541,8 +541,8 @@ int ddp_plan_fits_gpu(const struct ddp_bench_plan *plan, int ranks, int64_t memo
         return 0;
     ddp_format_size(plan->buffer_bytes, each, sizeof each);
     ddp_format_size((uint64_t)memory_bytes, have, sizeof have);
-    ddp_fail(err, DDP_ENOMEM, "%d rank%s x %d buffers x %s do not fit into the %s of a GPU", ranks,
-             ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, have);
+    ddp_fail(err, DDP_ENOMEM, "%d rank%s x %d buffers x %s do not fit into the %s of GPU memory",
+             ranks, ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, have);
     return ddp_hint(err, "use a smaller --size (--max-bytes)");
 }
 

@@ -11,7 +11,8 @@
 static int refuse(const char *text, const char *why, struct ddp_err *err)
 {
     ddp_fail(err, DDP_EUSAGE, "--groups '%.64s' %s", text, why);
-    return ddp_hint(err, "give how many equal groups, such as 4, or lists such as 0,1:2,3,4");
+    return ddp_hint(
+        err, "give the number of equal groups, such as 4, or lists of ranks, such as 0,1:2,3,4");
 }
 
 /* Adds rank `n` to group `group`. */

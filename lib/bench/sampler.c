@@ -29,7 +29,7 @@
  * iterations may take according to the median of the point. */
 #define DEVICE_ITERATIONS 50
 #define DEVICE_BUDGET_NS  1e9
-#define ORDER_STREAM      0x6f72646572 /* number of the stream of random numbers: "order" in ASCII */
+#define ORDER_STREAM      0x6f72646572 /* stream of random numbers: "order" in ASCII */
 
 struct ddp_sampler {
     struct ddp_comm *comm;  /* all ranks */
@@ -123,9 +123,9 @@ static int probe(struct ddp_sampler *s, const struct ddp_point_spec *spec, struc
     return 0;
 }
 
-/* True if some measured point agrees with points[i] in the method, and in type, operation and
- * algorithm as far as the user named them explicitly and not by `all`. If there is no such point,
- * the command must fail. */
+/* True if some measured point has the same method as points[i], and the same type, operation and
+ * algorithm. A property that the user gave as `all` may differ. If there is no such point, the
+ * command must fail. */
 static bool has_measured_match(const struct ddp_sampler *s, int i)
 {
     const struct ddp_bench_plan *plan = s->plan;
@@ -598,7 +598,8 @@ static int run_by_device(struct measurement *m, int count, double *ns, struct dd
 }
 
 /* Sets range[0] and range[1] to the medians over iterations of the minimum and the maximum over the
- * ranks of the group, or to -1 if a time is unknown. mine[count]: this rank's times. */
+ * ranks of the group. Does not change range if a time is unknown (negative). mine[count]: this
+ * rank's times. */
 static int summarize_device(struct measurement *m, int count, const double *mine, double *range,
                             struct ddp_err *err)
 {

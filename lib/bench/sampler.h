@@ -2,8 +2,8 @@
  *
  * Points with compression or --partial are measured by compressed_point.h. This comment describes
  * all other points. The sampler first runs one untimed operation and counts the bytes sent. Unless
- * --check is off, it verifies the result of this operation and, after the timed loop, of the last
- * operation and of a burst (verify_burst.h). Each timed iteration waits for the start
+ * --check is off, it verifies the result of this operation. After the timed loop it then verifies
+ * the last operation and a burst (verify_burst.h). Each timed iteration waits for the start
  * (iterations.h) and times one operation (--block: several). Between the two clock readings the
  * sampler does nothing else, except for the delay of --inject-delay. In place, the input is
  * rewritten before every iteration. Out of place, it is rewritten only with --check all, which

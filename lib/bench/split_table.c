@@ -249,8 +249,8 @@ static void fill_row(const struct ddp_split *split, int ranks, int from, size_t 
     }
 }
 
-/* Puts a random permutation of 0..ranks-1 into order [ranks]. This is a row of the table itself, so
- * that no other memory is needed. */
+/* Puts a random permutation of 0..ranks-1 into order [ranks]. `order` is a row of the table itself,
+ * so that no other memory is needed. */
 static void shuffle(uint64_t seed, int from, int ranks, size_t *order)
 {
     struct ddp_rng rng;

@@ -10,10 +10,10 @@
  *           the order has the weight 1/k^S, k = 1, 2, ... A weight below 2^-41 counts as 0.
  *   FILE    The weights are the numbers in a text file. Row r has the weights of the data that rank
  *           r sends to rank 0, 1, ... If the split is one row, the file has one row.
- * The weights are scaled so that a rank sends `n * count` elements on average, where n is the
- * number of ranks and `count` is the size of a part of the even split. Rows of a FILE may have
- * different sums. A rank with a larger sum then sends more. Parts are rounded so that the parts
- * of a row add up to exactly the row's number of elements. A weight of 0 gives an empty part. */
+ * The weights are scaled so that a row has `n * count` elements on average, where n is the number
+ * of ranks and `count` is the size of a part of the even split. Rows of a FILE may have different
+ * sums. A rank with a larger sum then sends more. Parts are rounded so that the parts of a row add
+ * up to exactly the row's number of elements. A weight of 0 gives an empty part. */
 #ifndef DDP_BENCH_SPLIT_TABLE_H
 #define DDP_BENCH_SPLIT_TABLE_H
 
@@ -54,9 +54,10 @@ struct ddp_split {
 int ddp_split_parse(const char *text, struct ddp_split *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads FILE. Does nothing for the other splits. Numbers are separated by blanks, tabs or commas. A
  * line is a row. Empty lines are ignored, and so is the text from # to the end of a line. Returns
- * the errors of ddp_file_read (base/file.h). Returns DDP_EINPUT with the line if the text is not a
- * number or is negative or too large, or if a row has the wrong length. Also returns DDP_EINPUT if
- * the number of rows is wrong, or if all numbers are 0. Release *split with ddp_split_release. */
+ * the errors of ddp_file_read (base/file.h), or DDP_ENOMEM. Returns DDP_EINPUT with the line if the
+ * text is not a number or is negative or too large, or if a row has the wrong length. Also returns
+ * DDP_EINPUT if the file is not a text file, has no numbers, has the wrong number of rows, or if
+ * all numbers are 0. Release *split with ddp_split_release. */
 int ddp_split_load(struct ddp_split *split, enum ddp_coll coll, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_split_release(struct ddp_split *split);
 /* Returns DDP_EUSAGE if the split is a FILE for another number of ranks. */

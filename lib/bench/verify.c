@@ -1,10 +1,9 @@
 /* Verifies results. For each block, computes the expected integers, converts them to the data type,
  * and compares them with the result bit for bit.
  *
- * The expected average of f32 and f64 is the exact sum divided by the number of ranks n and rounded
- * once to the type. The division is exact if n is a power of two. Otherwise device.h defines the
- * rounding. For averages of floats of 16 and 8 bits, the inputs are chosen such that, in f32
- * arithmetic, a division before the sum gives the same bits as a division after it (see
+ * The expected average of f32 and f64 is the exact sum, divided by the number of ranks and rounded
+ * once to the type. For averages of floats of 16 and 8 bits, the inputs are chosen such that, in
+ * f32 arithmetic, a division before the sum gives the same bits as a division after it (see
  * divisible). */
 #include <assert.h>
 #include <math.h>
@@ -18,16 +17,16 @@
 
 #define WEYL 0x9E3779B9u /* 2^32 / golden ratio, odd */
 
-/* Returns the largest sum of absolute values that is exact. It is at most 2^30, because results are
- * predicted in 32-bit integers. */
+/* Returns the largest sum of absolute values for which all sums are exact, but at most 2^30,
+ * because results are predicted in 32-bit integers. */
 static int exact_sum(enum ddp_dtype dtype)
 {
     const struct ddp_dtype_info *info = &ddp_dtypes[dtype];
     return (1 << DDP_MIN(info->digits, 30)) - (info->kind == DDP_UNSIGNED);
 }
 
-/* Returns the maximum number of factors of 2 in a product: the power that an integer of 8 bits can
- * hold, and 8 for the other types. */
+/* Returns the maximum number of factors of 2 in a product: 6 for i8, 7 for u8, and 8 for the other
+ * types. */
 static int exact_twos(enum ddp_dtype dtype)
 {
     return ddp_dtype_is_integer(dtype) ? DDP_MIN(ddp_dtypes[dtype].digits - 1, 8) : 8;
@@ -49,16 +48,16 @@ static int64_t scale_of(enum ddp_dtype dtype, enum ddp_op op)
     return ((int64_t)1 << (ddp_dtypes[dtype].digits - 30)) - 1;
 }
 
-/* Returns the bits of the widest range whose values are exact in the type. Used for min, max and
- * the average of integers, whose sum is computed in 64 bits. */
+/* Returns the bits of the widest range whose values are exact in the type. Used for min and max,
+ * and for averages of integers of at most 32 bits, because their sums are computed in 64 bits. */
 static int widest_bits(enum ddp_dtype dtype)
 {
     return is_scaled(dtype) ? 30 : DDP_MIN(ddp_dtypes[dtype].digits, 31);
 }
 
-/* Returns the range for sums. All ranks are active if `limit` allows the value 1 on each of them.
- * The values get as many bits as fit: active * 2^bits <= limit, or active * (2^bits - 1) <= limit
- * if they are unsigned. */
+/* Returns the range for sums. All ranks are active (device/input_ops.h) if `limit` allows the value
+ * 1 on each of them. The values get as many bits as fit: active * 2^bits <= limit, or active *
+ * (2^bits - 1) <= limit if they are unsigned. */
 static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
 {
     bool is_unsigned = ddp_dtypes[dtype].kind == DDP_UNSIGNED;
@@ -309,7 +308,8 @@ static void combine(enum ddp_op op, int32_t *into, const int32_t *value, size_t 
     }
 }
 
-/* Computes the means of 64-bit integers from the sums, which the scale keeps within the type. */
+/* Computes the means of 64-bit integers from the sums. The scale is so small that the scaled sums
+ * fit into the type. */
 static void divide_long(struct job *job, size_t n)
 {
     const int64_t scale = job->input.scale;
@@ -321,9 +321,9 @@ static void divide_long(struct job *job, size_t n)
     }
 }
 
-/* Computes the mean of integers: the 64-bit sum divided by n, truncated toward zero. For types of
- * at most 32 bits the division uses double. A quotient has at most 32 bits, so a rounding error
- * cannot reach the next integer. */
+/* Computes the mean of integers: the 64-bit sum divided by the number of ranks, truncated toward
+ * zero. For types of at most 32 bits the division uses double. A quotient has at most 32 bits, so a
+ * rounding error cannot reach the next integer. */
 static void mean_of_integers(struct job *job, size_t first, size_t n)
 {
     memset(job->sum64, 0, n * sizeof *job->sum64);

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Writes elements [first, first + count) of the input of `rank` to buf. ranks: number of ranks in
- * the operation. round: selects the data; every iteration can have its own. */
+ * the operation. round: selects the data; every iteration can have data of its own. */
 void ddp_verify_fill(void *buf, size_t first, size_t count, enum ddp_dtype dtype, enum ddp_op op,
                      int rank, int ranks, uint64_t round);
 

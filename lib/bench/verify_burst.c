@@ -37,8 +37,8 @@ static _Thread_local struct {
     bool yields;
 } stalls;
 
-/* yields: other ranks need this core to run ahead. Without this need the thread keeps its core,
- * because another program could hold it for milliseconds. */
+/* yields: other ranks need this core to run ahead. Without this need the thread does not yield,
+ * because another program could then hold the core for milliseconds. */
 static void delay(bool yields)
 {
     const int64_t until = ddp_now_ns() + DELAY_NS;

@@ -327,11 +327,11 @@ static bool sums_exactly(const float *values, int size, size_t stride, double ma
 }
 
 /* True if `got` is the sum of all ranks' values. The sum must be exact if no partial sum needs
- * rounding in the type in which values are sent. Otherwise it may have an error of ranks + 1
- * roundings. Averages may have the same error if the number of ranks is not a power of two, in two
- * cases: with oktopk, which divides after the sum, and with f32 arrays, which a library may divide
- * before the sum. If a value is infinite or NaN, `got` must be infinite or NaN. `got` may also be
- * infinite or NaN if the sum of the magnitudes exceeds the largest number of the type. */
+ * rounding in the type in which values are sent. Otherwise `got` may have an error of ranks + 1
+ * roundings. If the number of ranks is not a power of two, two kinds of averages may have the same
+ * error: those of oktopk, which divides after the sum, and those of f32 arrays, which a library may
+ * divide before the sum. If a value is infinite or NaN, `got` must be infinite or NaN. `got` may
+ * also be infinite or NaN if the sum of the magnitudes reaches the largest number of the type. */
 static bool is_sum(const struct ddp_verify_exchange *v, const float *values, size_t stride,
                    struct sum sum, float got)
 {
@@ -365,7 +365,7 @@ struct reselection {
 };
 
 /* Counts `sum` in *reselection. Returns whether the second selection took the sum. The result `got`
- * must then equal it. The result does not show whether a sum of 0 was taken. The function counts
+ * must then equal `sum`. The result does not show whether a sum of 0 was taken. The function counts
  * such a sum only in `zeros`, and returns whether the result is 0. */
 static bool is_reselected(struct reselection *reselection, float sum, float got)
 {
@@ -408,8 +408,8 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
         const bool taken = !global || is_reselected(reselection, (float)sum.value, data[i]);
         if (taken ? !is_sum(v, v->expected_sent + j, n, sum, data[i]) : data[i] != 0)
             ddp_verify_found(f, "sum", v->first + i, (float)sum.value, data[i]);
-        /* The values of the ranks have the sum 0. The result does not show whether the sum was
-         * taken, so any residual is accepted. */
+        /* If the sum of the ranks' values is 0, the result does not show whether the sum was taken.
+         * Any residual is then accepted. */
         bool unknown = global && v->sent[i] && sum.value == 0;
         if (unknown && residual)
             v->acc[i] = residual[i];
@@ -471,10 +471,10 @@ static void check_blocks(struct ddp_verify_exchange *v, size_t begin, size_t n, 
 }
 
 /* Checks how many sums oktopk selected. In a call that need not be exact, a CPU uses the last
- * threshold again (sparse_oktopk.c). It may then select at most 2k sums, and must select at least
- * two thirds of the smaller one of k and the number of sums that are not 0. Sums of 0 count as
- * selected for this lower limit. No selected sum may be smaller in magnitude than a sum that was
- * left out. */
+ * threshold again (sparse_oktopk.c). The CPU may then select at most 2k sums. It must select at
+ * least two thirds of the minimum of k and the number of sums that are not 0. For this lower limit,
+ * sums of 0 count as selected. No selected sum may be smaller in magnitude than a sum that was left
+ * out. */
 static void check_reselection(const struct ddp_verify_exchange *v,
                               const struct reselection *reselection, size_t k,
                               struct ddp_mismatch *f)

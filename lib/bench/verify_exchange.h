@@ -1,18 +1,18 @@
 /* Verifies compressed all-reduces (exchange/compressed.h). Computes the values that each rank must
  * send, keep and receive. The code shares nothing with the kernels under test.
  *
- * none: inputs are the small integers of verify.h. Their sums are exact in any order, so every rank
- * can compute the right result alone.
+ * none, and powersgd if it sends the bucket as it is: inputs are the small integers of verify.h.
+ * Their sums are exact in any order, so every rank can compute the right result alone.
  *
  * fp16, bf16, compressors that quantise blocks, and compressors that send lists: each rank computes
  * the values that it must send (`rounded` and `reference` in compress.h) and the residual that it
  * must then have. The ranks exchange the values that they must have sent. The result must be the
  * sum of these values. It may be rounded only if the sum cannot be exact. A sum of quantised blocks
  * is known bit for bit, because the ranks add in a fixed order. The residual must have the computed
- * bits. For lists, the inputs are gradients rounded to few bits (ddp_gradient_round). For the
- * others, every second element of the input is a small integer, so that its sums in 16 bits are
- * exact. The other elements have more bits than 16-bit formats have, and many exceed the clip, if
- * there is one.
+ * bits. For lists, the inputs are gradients rounded to few bits (ddp_gradient_round). For the other
+ * compressors, every second element of the input is a small integer. The sums of these elements are
+ * exact in 16 bits. The other elements have more bits than 16-bit formats have, and many exceed the
+ * clip, if there is one.
  *
  * With ddp_verify_exchange_expect_gradient, an exchange of a gradient that was not rounded can be
  * verified, too. Its sums may have rounding errors.
@@ -23,8 +23,9 @@
  * the first and then in every 32nd call. In its other calls a CPU may select about k sums. A value
  * whose sum was left out must be back in the residual of the rank that sent it.
  *
- * powersgd: verify_factors.c checks the factors and the result. The residual must have the bits of
- * the rank's gradient, plus its old residual, minus its share of the result.
+ * powersgd if it sends factors: verify_factors.c checks the factors and the result. The residual
+ * must be, bit for bit, the rank's gradient plus the old residual, minus the rank's share of the
+ * result.
  *
  * The results of all ranks must have the same bits. The caller runs the exchange itself, and calls
  * these functions outside the timed region. */

@@ -30,8 +30,8 @@ struct ddp_factor_check {
     float *gathered;     /* [ranks][block]: scratch */
 };
 
-/* Returns the number of floats that each rank must send in an exchange of factors. It is n if the
- * bucket is sent as it is. */
+/* Returns the number of floats that each rank must send in an exchange of factors. This number is
+ * setup->n if the bucket is sent as it is. */
 size_t ddp_verify_factors_sent(const struct ddp_compressed_setup *setup);
 /* Checks the factors and the result. Collective. */
 int ddp_verify_factors(const struct ddp_factor_check *c, struct ddp_mismatch *f,

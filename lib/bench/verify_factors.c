@@ -1,8 +1,8 @@
-/* Verifies an exchange of factors (compress/comp_powersgd.c) in double, from the equations that its
- * factors must satisfy.
+/* Verifies an exchange of factors (compress/comp_powersgd.c) in double precision, from the
+ * equations that the factors Q, P and Q' must satisfy.
  *
  * M is the gradient plus the residual of a rank, as a matrix. The ranks gather M of all ranks. S is
- * the sum of M over the ranks. Every check compares each element:
+ * the sum of M over the ranks. The following must hold within a tolerance for each element:
  *   Q and P have orthonormal columns;
  *   the columns of S Q are combinations of the columns of P;
  *   Q' = S^T P, divided by the number of ranks for an average;
@@ -12,8 +12,8 @@
  * P was made orthonormal.
  *
  * The tolerance is a bound of the rounding errors of a sum of n products in f32: FACTOR * sqrt(n) *
- * 2^-24 times the sum of their magnitudes. Source: N. Higham and T. Mary, A New Approach
- * to Probabilistic Rounding Error Analysis, 2019, with FACTOR as lambda. */
+ * 2^-24 times the sum of their magnitudes. Source: N. Higham and T. Mary, A New Approach to
+ * Probabilistic Rounding Error Analysis, 2019, with FACTOR as lambda. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>

@@ -50,7 +50,8 @@ struct ddp_async {
  * core, the progress thread could run on this core only while the rank does not compute. The
  * progress thread may therefore also use the launcher's cores. If the rank is a process, the
  * launcher is its parent process. If the rank is a thread, the launcher is the main thread of this
- * process. Outside launchers let the user choose the mask, so the function does not change it. */
+ * process. Under an outside launcher the user chooses the mask, so the function does not change
+ * it. */
 static void leave_core_of_rank(const struct ddp_comm *comm, bool rank_is_thread)
 {
     cpu_set_t all, more;
@@ -141,7 +142,7 @@ static struct ddp_flight *find_recorder(struct ddp_async *async)
     return &async->own_flight;
 }
 
-/* Frees the recorder in the segment, so that another progress thread can use it. */
+/* Releases the recorder in the segment, so that another progress thread can use it. */
 static void leave_recorder(const struct ddp_async *async)
 {
     if (async->block != NULL)
@@ -177,8 +178,8 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
             all[i]->shm->oversubscribed = true;
         } else {
             /* Without shared memory, waits of the progress thread sleep, so that the rank can
-             * compute on the core. Waits on the side channel (comm->control) need not sleep: only
-             * backend nccl sets comm->control, and its ranks compute on GPUs. */
+             * compute on the core. Waits on the side channel (comm->control) need not sleep. Only
+             * communicators of backend nccl have a side channel, and its ranks compute on GPUs. */
             all[i]->sleeps_in_waits = all[i] != async->comm->control;
         }
     }

@@ -45,7 +45,7 @@ struct ddp_async_request {
     void (*after)(void *arg);
     void *arg;
     int (*job)(void *arg, struct ddp_err *err); /* runs instead of a collective */
-    /* begin and end of the run, which includes `after` */
+    /* Times at which the run began and ended (ddp_now_ns). The run includes the call of `after`. */
     int64_t started_ns, finished_ns;
     bool reported; /* the parent's recorder has shown this post */
     uint64_t seq;  /* number of this post among all posts, from 0 */
@@ -90,12 +90,13 @@ void ddp_async_post(struct ddp_async_request *req);
  * for it first. A zeroed request is allowed. */
 void ddp_async_release(struct ddp_async_request *req);
 
-/* Sleeps until the request is finished, and returns its result, which is 0 or the error of the
- * progress thread. Returns 0 if the request was never posted. If timeout_ns > 0, it is the longest
- * wait. After this time, the function aborts the world. If the ranks share memory, it then waits
- * until the progress thread no longer uses the arrays. Otherwise it does not wait, because the
- * progress thread may be blocked in a library. It then returns DDP_ELOST. If timeout_ns is 0, only
- * the deadlines of the progress thread's own waits apply. */
+/* Sleeps until the request is finished, and returns the result of the request, which is 0 or the
+ * error of the progress thread. Returns 0 if the request was never posted. If timeout_ns is 0, only
+ * the deadlines of the progress thread's own waits apply. If timeout_ns > 0 and the request is not
+ * finished after this time, the function aborts the world and returns DDP_ELOST. If the ranks share
+ * memory, the function returns only after the progress thread has stopped using the arrays. Without
+ * shared memory the function returns at once, because the progress thread may be blocked in a
+ * library. */
 int ddp_async_wait(struct ddp_async_request *req, int64_t timeout_ns,
                    struct ddp_err *err) DDP_MUST_CHECK;
 

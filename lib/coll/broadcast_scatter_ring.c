@@ -7,9 +7,9 @@
  * Barnett et al., Interprocessor collective communication library (InterCom), SHPCC 1994.
  *
  * Cost for S bytes on n ranks: ceil(log2 n) + n-1 steps. The root sends (n-1)/n S bytes in the
- * tree. Every rank sends (n-1)/n S bytes in the ring. Memory traffic (DDP_COST_MOVE in coll_p2p.h):
- * each chunk moves once per level between the root and its rank, and n-1 times around the ring. Out
- * of place, the root also copies the message. */
+ * tree. Every rank sends (n-1)/n S bytes in the ring. Memory traffic: each chunk moves once per
+ * level of the tree between the root and the chunk's rank, and n-1 times around the ring
+ * (DDP_COST_MOVE in coll_p2p.h). Out of place, the root also copies the message. */
 #include "coll/coll_ring.h"
 
 /* Returns the size in bytes of all chunks of v's subtree. */

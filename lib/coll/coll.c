@@ -48,9 +48,9 @@ int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name, struct ddp
 int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *comm,
                       const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    /* Some collectives do not work in place (ddp_coll_has_in_place). Exception: with one rank,
-     * algorithm "self" does. "self" is the only algorithm whose `needs` is 0. A
-     * barrier has no elements, so shape->count excludes it. */
+    /* Some collectives do not work in place (ddp_coll_has_in_place), except with algorithm "self".
+     * Among the algorithms of these collectives, only "self" has `needs` 0. A barrier has no
+     * elements, so the check of shape->count excludes barriers. */
     if (!ddp_coll_has_in_place(shape->coll) && shape->in_place && shape->count != 0 &&
         alg->needs != 0)
         return ddp_fail(err, DDP_EUNAVAIL, "%s does not work in place", ddp_coll_name(shape->coll));
@@ -205,7 +205,7 @@ int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
     size_t bytes;
 
     if (args->split != NULL && !ddp_split_chunk(args, comm->size, &made.args.count))
-        return ddp_fail(err, DDP_EUSAGE, "the parts of an %s exceed the address space",
+        return ddp_fail(err, DDP_EUSAGE, "the parts of this %s together exceed the address space",
                         ddp_coll_name(args->coll));
     made.args.split_hash = ddp_split_hash(args, comm->size);
     args = &made.args;

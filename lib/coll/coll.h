@@ -8,7 +8,7 @@
  *   reduce-scatter  send [n*count]            recv [count]
  *   all-gather      send [count]              recv [n*count]
  *   all-to-all      send [n*count]            recv [n*count]
- *   all-to-all-v    send [sum of row `rank` of args->split], recv [sum of its column `rank`]
+ *   all-to-all-v    send [sum of row `rank` of args->split], recv [sum of column `rank`]
  *   gather          send [count]              recv [n*count] at the root
  *   scatter         send [n*count] at root    recv [count]
  *   send-recv       send [count] to (rank+1)%n, recv [count] from (rank-1)%n
@@ -18,18 +18,19 @@
  *   allreduce, all-to-all, reduce (root), broadcast (root)  send == recv
  *   reduce-scatter, scatter (root)                          recv == send + rank*count
  *   all-gather, gather (root)                               send == recv + rank*count
- * Send-recv and the collectives with a table (ddp_coll_has_split) do not work in place. The parts
- * in an array of such a collective lie one after another in the order of the ranks. If registered
- * arrays are used, the pointer to an empty array must lie in registered memory, too. `count` of a
- * call with a table is the size of the largest array of any rank, divided by n and rounded up;
- * ddp_coll_plan_init sets it.
+ * Send-recv and the collectives with a *split* (ddp_coll_has_split) do not work in place, except
+ * with algorithm "self". The *split table* args->split holds the sizes of their parts. The parts
+ * lie in the arrays one after another, in the order of the ranks. If registered arrays are used,
+ * the pointer to an empty array must lie in registered memory, too. In a call with a split table,
+ * ddp_coll_plan_init sets `count` to the number of elements of the largest array of any rank,
+ * divided by n and rounded up.
  *
  * All ranks must create a plan with the same arguments, apart from the pointers. They must also
- * agree on whether the arrays are registered and, in calls without a root, whether the call is in
- * place. Registered arrays of an all-reduce must have the same offsets in registered memory on all
- * ranks. If the table lists no array for a rank, the rank's pointer to this array is ignored. After
- * success, all ranks that receive the same result hold the same bits, except with algorithm
- * "native". */
+ * agree on whether the arrays are registered. In calls without a root, they must agree on whether
+ * the call is in place. Registered arrays of an all-reduce must have the same offsets in registered
+ * memory on all ranks. If the list above has no array for a rank, the rank's pointer to this array
+ * is ignored. After success, all ranks that receive the same result hold the same bits, except with
+ * algorithm "native". */
 #ifndef DDP_COLL_COLL_H
 #define DDP_COLL_COLL_H
 
@@ -50,9 +51,9 @@ struct ddp_coll_shape {
     enum ddp_op op;
     int root;
     bool in_place;
-    bool registered; /* send and recv lie in registered memory */
-    int hosts;       /* number of hosts that the ranks run on; 0 (unknown) has the meaning of 1 */
-    const size_t *split; /* the table of part sizes, as in struct ddp_coll_args */
+    bool registered;     /* send and recv lie in registered memory */
+    int hosts;           /* number of hosts that the ranks run on; 0: unknown, treated as 1 */
+    const size_t *split; /* the split table (struct ddp_coll_args), or NULL */
 };
 
 /* Cost of one call. If a value differs between ranks, the member holds the largest value. On a
@@ -62,8 +63,8 @@ struct ddp_coll_cost {
     double steps;      /* communication steps that follow one another */
     double messages;   /* messages that one rank sends */
     double sent_bytes; /* bytes that one rank passes to ddp_comm_isend */
-    /* Bytes that are transferred one after another on the slowest path through the ranks. 0 means
-     * that this number equals sent_bytes. It exceeds sent_bytes if a rank receives more than it
+    /* Bytes that are transferred one after another on the slowest path through the ranks, or 0 if
+     * this number equals sent_bytes. The number exceeds sent_bytes if a rank receives more than it
      * sends, or if ranks wait for each other. */
     double path_bytes;
     double memory_bytes; /* bytes that all ranks together read and write in memory */
@@ -167,14 +168,16 @@ struct ddp_coll_plan {
 };
 /* Checks args and allocates scratch. If `alg` is NULL, uses the algorithm that `auto` chooses. Not
  * collective. The plan stores the array pointers of args, so other arrays need a new plan. The
- * table args->split must not change as long as the plan exists. */
+ * table args->split must not change as long as the plan exists. Returns DDP_EUSAGE if the arrays
+ * exceed the address space, DDP_EUNAVAIL if the algorithm does not support the call, or
+ * DDP_ENOMEM. */
 int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
                        const struct ddp_coll_alg *alg, const struct ddp_coll_args *args,
                        struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_coll_plan_release(struct ddp_coll_plan *plan);
 
 /* Returns the message size S in bytes, from which bandwidth is computed. S is the size of the
- * larger of the send and recv arrays in the table at the top. */
+ * larger of the send and recv arrays in the list at the top of this file. */
 size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum ddp_dtype dtype);
 /* Returns the number of bytes that this rank receives in args->recv, or 0 if this rank receives
  * nothing. */
@@ -206,8 +209,8 @@ static inline int ddp_coll_run(struct ddp_comm *comm, struct ddp_coll_plan *plan
 
 /* Returns whether ddp_coll_run_many can run the plan. */
 bool ddp_coll_has_many(const struct ddp_comm *comm, const struct ddp_coll_plan *plan);
-/* Runs the plan `count` times on a device and waits once (native_many in comm/backend.h, which also
- * defines device_ns). The flight recorder gets one entry. Collective. */
+/* Runs the plan `count` times on a device and waits once. The member native_many in comm/backend.h
+ * explains `count` and `device_ns`. The flight recorder gets one entry. Collective. */
 int ddp_coll_run_many(struct ddp_comm *comm, struct ddp_coll_plan *plan, int64_t count,
                       double *device_ns, struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -38,9 +38,8 @@ enum need {
  *
  * No row uses all-reduce "rd" or "tree". Users can choose them with --algorithm. rd takes about
  * half the steps of "rhd", but sends more bytes, so it could be faster only for messages of a few
- * KiB. No timings on a network exist that show up to which size rd is faster. Across hosts tree was
- * slower than "ring" at the sizes for which `auto` uses ring
- * (results/notes/auto-across-hosts.md). */
+ * KiB. No timings on a network show up to which size rd is faster. Across hosts tree was slower
+ * than "ring" at the sizes for which `auto` uses ring (results/notes/auto-across-hosts.md). */
 struct rule {
     enum ddp_coll coll;
     enum need need;
@@ -93,8 +92,8 @@ static const char why_only[] = "messages: any backend, any memory";
 /* SHARED_ROWS: the rows of a collective for shared memory. flat is used up to registered_max bytes
  * in registered memory and up to private_max bytes in private memory.
  *
- * SHM_ROWS: all rows of a collective except those that send messages. With more ranks than cores,
- * flat is used up to oversubscribed_max bytes. */
+ * SHM_ROWS: all rows of a collective, except the rows whose need is MESSAGES. With more ranks than
+ * cores, flat is used up to oversubscribed_max bytes. */
 #define SHARED_ROWS(coll, symbol, registered_max, private_max)                                     \
     ROW(coll, SHARED, registered_max, symbol##_flat, why_flat),                                    \
         ROW(coll, REGISTERED, ANY_BYTES, symbol##_direct, why_direct),                             \

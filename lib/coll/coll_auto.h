@@ -16,9 +16,9 @@ struct ddp_auto_query {
     enum ddp_coll coll;
     const struct ddp_backend *backend;
     /* `hosts`: number of hosts that the ranks run on. `world_hosts`: number of hosts of the world,
-     * if the ranks are only a group of the world; 0 has the meaning of 1. With backends mpi and
-     * ucx, "flat", "direct" and "staged" need a world of one host. In a world of several hosts they
-     * do not run, even if all ranks of the group are on one host. */
+     * if the ranks are only a group of the world; 0 means 1. With backends mpi and ucx, "flat",
+     * "direct" and "staged" need a world of one host. In a world of several hosts they do not run,
+     * even if all ranks of the group are on one host. */
     int ranks, hosts, world_hosts;
     bool registered;
     bool open_mpi; /* the library behind the backend is Open MPI */
@@ -29,7 +29,7 @@ struct ddp_auto_query {
 };
 /* Appends the rows of the table that apply to `query` as lines of text. A line shows a range of
  * message sizes, the algorithm and the reason. If an algorithm may refuse a call because of the
- * call's element type, the lines after its line show the algorithms that are used instead. */
+ * call's element type, the next lines show the algorithms that are used instead. */
 void ddp_coll_auto_explain(const struct ddp_auto_query *query, struct ddp_strbuf *out);
 
 #ifdef __cplusplus

@@ -35,9 +35,9 @@ static int broadcast_run(struct ddp_comm *comm, const struct ddp_coll_args *args
 /* Gather and scatter. In a gather, a rank sends the chunks of its subtree to its parent. In a
  * scatter, a rank receives these chunks from its parent. The root has all chunks in rank order in
  * its recv buffer (gather) or send buffer (scatter). If the subtree of a child of the root wraps
- * from the last rank to rank 0, the root and the child exchange its chunks as two messages. A rank
- * between the root and the leaves holds the chunks of its subtree in scratch. A leaf uses its send
- * or recv buffer. */
+ * from the last rank to rank 0, the root and the child exchange the chunks of this subtree as two
+ * messages. A rank between the root and the leaves holds the chunks of its subtree in scratch. A
+ * leaf uses its send or recv buffer. */
 static size_t subtree_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const int v = ddp_virtual_rank(comm->rank, shape->root, comm->size);
@@ -55,7 +55,8 @@ struct subtree {
     } part[2];
 };
 
-/* Returns the messages between this rank (v) and its parent. `chunks` holds this rank's subtree. */
+/* Returns the messages between rank v of the tree and its parent. `chunks` holds the chunks of v's
+ * subtree. */
 static struct subtree own_subtree(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                   int v, const void *chunks)
 {
@@ -71,8 +72,8 @@ static struct subtree own_subtree(const struct ddp_comm *comm, const struct ddp_
     };
 }
 
-/* Returns the messages between this rank and its child v. `chunks` holds this rank's subtree, or
- * all chunks if this rank is the root. */
+/* Returns the messages between this rank and its child v. `chunks` holds the chunks of this rank's
+ * subtree, or all chunks if this rank is the root. */
 static struct subtree child_subtree(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                     int v, const void *chunks)
 {
@@ -112,7 +113,7 @@ static int gather_children(struct ddp_comm *comm, const struct ddp_coll_args *ar
                            void *chunks, struct ddp_err *err)
 {
     const int children = ddp_binomial_children(v, comm->size);
-    struct ddp_request req[64]; /* enough for 31 children, of which at most one wraps */
+    struct ddp_request req[64]; /* enough for 31 children; at most one subtree wraps */
     int posted = 0;
 
     for (int k = 0; k < children; k++) {

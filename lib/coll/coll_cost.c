@@ -59,8 +59,9 @@ static struct ddp_coll_args args_of(const struct ddp_coll_shape *shape, int rank
     };
 }
 
-/* Counts the calls of all ranks. With more than ALL ranks, counts only the first and the last ones.
- * In each algorithm the others send as much, or a few bytes less. */
+/* Counts the messages and bytes of all ranks. With more than ALL ranks, counts only the first ENDS
+ * and the last ENDS ranks. In each algorithm, the other ranks send as much as these ranks, or a few
+ * bytes less. */
 static void count(const struct ddp_coll_alg *alg, int ranks, const struct ddp_coll_shape *shape,
                   struct ddp_coll_cost *cost)
 {
@@ -126,9 +127,9 @@ static double chunks_published(enum ddp_coll coll, double n, bool own)
     return (personal ? n - !own : 1) * sources;
 }
 
-/* Returns the bytes that all ranks read and write in a call with a table of part sizes. Every part
- * is read once for each rank that receives it, and written by this rank. A rank of a
- * reduce-scatter-v writes only its own part. With "flat" all parts, and with "staged" the parts for
+/* Returns the bytes that all ranks read and write in a call with a split table. Each rank reads and
+ * writes every part that it receives. In a reduce-scatter-v, however, a rank combines the parts
+ * that it receives and writes only one part. With "flat" all parts, and with "staged" the parts for
  * other ranks, are also copied to shared memory. */
 static double split_memory_bytes(enum ddp_cost_model model, int ranks,
                                  const struct ddp_coll_shape *shape)

@@ -13,7 +13,7 @@
  * left. Each call raises the flag of every rank by two.
  *
  * Inputs are combined in rank order, and only one rank combines each element. In place, the rank
- * that combines an element reads it before it writes it, and no other rank accesses this
+ * that combines an element reads the element before it writes it, and no other rank accesses this
  * element. */
 #include <string.h>
 
@@ -166,7 +166,7 @@ static void take_part(struct ddp_comm *comm, const struct ddp_coll_args *args,
 }
 
 /* Runs all-to-all-v and all-gather-v. Each rank copies its parts of all ranks' send buffers. It
- * does not wait for ranks that have no part for it. */
+ * skips ranks that have no part for it. */
 static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                      struct ddp_err *err)
 {
@@ -227,8 +227,9 @@ static void move_chunk(struct ddp_comm *comm, const struct ddp_coll_args *args, 
          end - begin);
 }
 
-/* Shortest chunk of which the root copies a part (root_begin). With two ranks, this part is half
- * the chunk, and copying half a chunk of this size takes about as long as the additional wait. */
+/* The root copies a part of each chunk if chunks have at least this size (root_begin). With two
+ * ranks, this part is half the chunk, and copying half a chunk of this size takes about as long as
+ * the additional wait. */
 #define ROOT_COPIES_FROM_BYTES ((size_t)16 << 10)
 
 /* Returns the offset at which the root's part of each peer's chunk begins. bytes: size of a chunk.

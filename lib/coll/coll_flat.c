@@ -7,7 +7,6 @@
  * buffer. If the data of a rank has at most DDP_SHM_INLINE bytes, the rank stores the data beside
  * its flag instead, so that data and flag move in one cache line. Inputs are combined in rank
  * order. Calls in place need no special case, because other ranks read the copy of the send buffer.
- * (Send-recv has no calls in place.)
  *
  * Calls alternate between two data slots and two flags (a double buffer), so one synchronisation
  * per call is enough. A rank that writes its data slot in call k overwrites the data of call k-2.
@@ -41,7 +40,7 @@ static size_t published_bytes(enum ddp_coll coll, int ranks, size_t chunk)
     return is_personal(coll) ? chunk * (size_t)ranks : chunk;
 }
 
-/* Returns the size of the largest send array of a call with a table. */
+/* Returns the size of the largest send array of a call with a split table. */
 static size_t split_published_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const struct ddp_coll_args args = ddp_split_args(shape);

@@ -5,13 +5,13 @@
  * cycle therefore make progress, no matter how much the backend buffers. Both sides know the length
  * of a message, so empty messages are not sent. If the receiver combines the arriving data, the
  * sender cuts the data into *fragments*. The receiver combines one fragment, which is still in the
- * cache, while the next fragment is in transit. Data that the receiver does not combine is sent
- * as one message, with few exceptions. All-reduce "tree" and "hier", and all-to-all "pairwise" in
- * place, send fragments of it. Gather and scatter "binomial" sometimes send two messages.
+ * cache, while the next fragment is in transit. Data that the receiver does not combine is usually
+ * sent as one message. However, all-reduce "tree" and "hier", and all-to-all "pairwise" in place,
+ * send such data in fragments. Gather and scatter "binomial" sometimes send two messages.
  *
  * coll_cost.c counts the cost of every algorithm of coll_list.h that sends messages, except "hier".
- * It calls run() on a communicator that moves no data. Such an algorithm must therefore access
- * arrays only through the functions of this header. */
+ * For this purpose, coll_cost.c calls run() on a communicator that moves no data. Such an algorithm
+ * must therefore access arrays only through the functions of this header. */
 #ifndef DDP_COLL_COLL_P2P_H
 #define DDP_COLL_COLL_P2P_H
 
@@ -98,10 +98,10 @@ static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
  * bits. All other operations and types use the type of the data. The sum of an average of 64-bit
  * integers may therefore wrap around.
  *
- * An average of narrow floats (of 16 or 8 bits) over more than 2 ranks divides each input before
- * the first sum, because a partial sum could overflow although the average does not. The division
- * rounds each input. Two ranks do not divide the inputs, because their only combine adds and
- * divides in f32. */
+ * *Narrow floats* have 16 or 8 bits. In an average of narrow floats over more than 2 ranks, each
+ * input is divided before the first sum, because a partial sum could overflow although the average
+ * does not. The division rounds each input. With two ranks the inputs are not divided, because the
+ * only combine adds and divides in f32. */
 struct ddp_reduction {
     /* dtype: type of the data; acc_dtype: type of partial results */
     enum ddp_dtype dtype, acc_dtype;

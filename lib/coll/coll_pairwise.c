@@ -9,9 +9,9 @@
  *
  * Cost for chunks of S bytes on n ranks: n-1 steps. In place the call takes n steps, because each
  * rank is idle in one step. A rank sends (n-1) S bytes in n-1 messages, or in fragments of
- * DDP_FRAGMENT_BYTES in place. Memory traffic (DDP_COST_MOVE in coll_p2p.h): n(n-1) chunks move.
- * Out of place, each rank also copies its own chunk. In place, each rank copies every chunk that it
- * sends.
+ * DDP_FRAGMENT_BYTES in place. Memory traffic: messages move n(n-1) chunks (DDP_COST_MOVE in
+ * coll_p2p.h). Out of place, each rank also copies its own chunk. In place, each rank copies every
+ * chunk that it sends.
  *
  * The collectives with a split run out of place. All-to-all-v and all-gather-v send one message for
  * each part that is not empty. All-gather-v needs no ring, because every rank can send its part to
@@ -197,9 +197,10 @@ static int sum_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
     return 0;
 }
 
-/* A rank begins a step when its own last step has ended. A message begins when both ranks are in
- * the step. `end` [2][ranks] has, for each rank, the bytes on its longest path up to the end of
- * this step, and of the step before. elem: bytes of an element in a message. */
+/* Returns the bytes on the longest path through the ranks. A rank begins a step when its previous
+ * step has ended. A message begins when both ranks are in the step. `end` [2][ranks] is a work
+ * array: for each rank, it holds the bytes on the rank's longest path up to the end of a step, for
+ * the current step and for the step before. elem: bytes of an element in a message. */
 static double split_path_bytes(int ranks, const struct ddp_coll_args *args, double elem,
                                double *end)
 {
@@ -224,7 +225,8 @@ static double split_path_bytes(int ranks, const struct ddp_coll_args *args, doub
     return longest;
 }
 
-/* If memory is exhausted, path_bytes stays 0, which means sent_bytes. */
+/* Without a split table, or if memory is exhausted, path_bytes stays 0, and the cost model uses
+ * sent_bytes instead. */
 static void split_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_coll_args args = ddp_split_args(shape);

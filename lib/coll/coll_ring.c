@@ -1,5 +1,5 @@
-/* Algorithm "ring" of all-reduce, reduce-scatter and all-gather, and the two rings that it consists
- * of (coll_ring.h).
+/* Algorithm "ring" of all-reduce, reduce-scatter and all-gather, and the two rings from which the
+ * algorithm is built (coll_ring.h).
  *
  * Reduce-scatter: in n-1 steps every chunk passes through all ranks, and each rank combines the
  * chunk with its own input. Rank r then holds the complete chunk r. All-gather: in n-1 steps the
@@ -87,8 +87,8 @@ int ddp_ring_copy(struct ddp_comm *comm, const struct ddp_chunks *chunks, size_t
 /* The layout of scratch. The landing buffers (coll_p2p.h) come first. The partial sums follow. For
  * averages of integers of at most 32 bits, the partial sums are the whole array in the accumulator
  * type. Otherwise only a reduce-scatter on more than two ranks stores partial sums in scratch,
- * which has room for two chunks. It cannot store them in `send`, because a reduce-scatter must not
- * change the other ranks' chunks of `send`, not even in place. */
+ * which has room for two chunks. The partial sums cannot be stored in `send`, because a
+ * reduce-scatter must not change the other ranks' chunks of `send`, not even in place. */
 struct layout {
     struct ddp_chunks chunks;
     size_t stride, landing, bytes; /* stride: bytes of the longest chunk */

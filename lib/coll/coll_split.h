@@ -24,8 +24,8 @@ void ddp_split_sum(const struct ddp_coll_shape *shape, int ranks, double *all, d
 /* Returns the arguments of a call of this shape, without arrays. */
 struct ddp_coll_args ddp_split_args(const struct ddp_coll_shape *shape);
 /* Returns the index of the first element of the part for rank `to` in the send array of rank
- * `from`. For to == ranks it is the number of elements of the array. In an all-gather-v, the whole
- * array is the part for each rank. */
+ * `from`. For to == ranks, returns the number of elements of the array. In an all-gather-v, the
+ * whole array is the part for each rank. */
 size_t ddp_split_send_at(const struct ddp_coll_args *args, int ranks, int from, int to);
 
 /* The parts of one rank, in bytes. An algorithm makes the map in its scratch in the first call of a

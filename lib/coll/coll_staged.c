@@ -3,9 +3,9 @@
  *
  * Each publishing rank cuts its chunks of data into fragments and copies them to its own ring
  * buffer. Each reading rank copies or combines (*takes*) the fragments in the ring buffers of the
- * publishers. A rank may both publish and read. All chunks have the same length and are cut at the
- * same offsets. The chunks of a collective with a split may have different lengths, but they are
- * cut at the same offsets, too. A chunk that has ended takes no part in the remaining rounds. In
+ * publishers. A rank may both publish and read. All chunks are cut at the same offsets. In a
+ * collective with a split (coll.h), chunks may have different lengths, and a chunk that has ended
+ * is skipped in the remaining rounds. In the other collectives all chunks have the same length. In
  * round t every publisher copies fragment t of each of its chunks into its ring buffer and posts
  * its flag IN. Every reader waits for the flag IN of each publisher from which it reads, takes
  * fragment t of each chunk that it reads, and posts its flag DONE. A ring buffer holds the slots of
@@ -54,8 +54,8 @@ static const struct staging stagings[DDP_COLL_COUNT] = {
 };
 
 /* Number of rounds that a ring buffer holds. Writing a slot is slow while the slot is in the
- * reader's cache. Therefore DEPTH is not smaller, and a call begins with the slots after those of
- * the previous call (results/notes/collectives.md). */
+ * reader's cache. Therefore a ring buffer holds this many rounds, and a call begins with the slots
+ * after those of the previous call (results/notes/collectives.md). */
 #define DEPTH      8
 #define RING_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES)
 /* Largest fragment, the fastest size that was measured (results/notes/collectives.md). If data
@@ -72,7 +72,7 @@ struct staging_call {
     const struct ddp_coll_args *args;
     const struct staging *stage;
     size_t chunk; /* bytes of a chunk (of the longest one), a multiple of the element size */
-    const struct ddp_split_map *map; /* the chunks, if there is a split; NULL: they are equal */
+    const struct ddp_split_map *map; /* the chunks of a collective with a split, else NULL */
     size_t fragment, rounds;         /* fragment: bytes of a fragment */
     uint64_t in_base, done_base;     /* sequence numbers of the flags IN and DONE before round 0 */
     int chunks;                      /* number of chunks that a publisher publishes */
@@ -252,7 +252,8 @@ static int run_rounds(const struct staging_call *call, struct ddp_err *err)
     return 0;
 }
 
-/* Copies the chunk that this rank has for itself, if it has one. */
+/* Copies the chunk that this rank has for itself, if there is such a chunk and it is not combined
+ * with other chunks. */
 static void copy_own(const struct staging_call *call)
 {
     const struct ddp_coll_args *args = call->args;

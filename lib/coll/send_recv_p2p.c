@@ -4,8 +4,8 @@
  * The algorithm works only out of place, because a rank sends and receives at the same time. A
  * single rank copies its buffer.
  *
- * Cost for S bytes on n ranks: 1 step. A rank sends one message of S bytes. Memory traffic
- * (DDP_COST_MOVE in coll_p2p.h): n S bytes move. */
+ * Cost for S bytes on n ranks: 1 step. A rank sends one message of S bytes. Memory traffic:
+ * messages move n S bytes (DDP_COST_MOVE in coll_p2p.h). */
 #include "coll/coll_p2p.h"
 
 static int p2p_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,

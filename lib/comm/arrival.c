@@ -11,14 +11,14 @@
 #define MS_DEFAULT 1.0
 #define MS_MAX     1000.0
 #define RANK_MAX   1000000
-#define SPIN_NS    100000     /* at most this part of a wait is a spin */
+#define SPIN_NS    100000     /* a wait spins during this last part */
 #define STREAM     0x6c617465 /* number of the stream of random numbers: "late" in ASCII */
 
 static int refuse(const char *text, struct ddp_err *err)
 {
     ddp_fail(err, DDP_EUSAGE, "--arrival '%s' is not one of late:R,MS, ramp[:MS], random[:MS]",
              text);
-    return ddp_hint(err, "for example late:1,0.5: rank 1 enters 0.5 ms late (at most %g ms)",
+    return ddp_hint(err, "for example, with late:1,0.5 rank 1 enters 0.5 ms late; MS is at most %g",
                     MS_MAX);
 }
 
@@ -96,7 +96,8 @@ void ddp_arrival_wait(const struct ddp_arrival *a, const struct ddp_comm *comm, 
         return;
     const int64_t until =
         ddp_now_ns() + ddp_arrival_delay(a, comm->rank, comm->size, seed, iteration);
-    /* A long wait leaves the core to others, and ends with a spin, because a sleep ends late. */
+    /* A long wait first sleeps, so that other ranks can use the core. It ends with a spin, because
+     * a sleep may end late. */
     const int64_t sleep = until - ddp_now_ns() - SPIN_NS;
     if (sleep > 0)
         ddp_sleep_ns(sleep);

@@ -3,8 +3,8 @@
  *
  *   late:R,MS    rank R enters MS milliseconds after the others
  *   ramp[:MS]    rank r of n enters r / (n-1) * MS after the first rank
- *   random[:MS]  each rank enters after a uniform random delay of at most MS, drawn by --seed anew
- *                for every iteration
+ *   random[:MS]  each rank enters after a uniform random delay of at most MS; the delay depends on
+ *                --seed and differs between iterations
  *
  * The default of MS is 1. */
 #ifndef DDP_COMM_ARRIVAL_H
@@ -33,7 +33,7 @@ struct ddp_arrival {
 /* Parses the value of --arrival. Returns DDP_EUSAGE if it is not valid. */
 int ddp_arrival_parse(const char *text, struct ddp_arrival *out,
                       struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns DDP_EUSAGE if the rank of `late` is not one of `ranks` ranks. */
+/* Returns DDP_EUSAGE if late:R,MS names a rank R that does not exist among `ranks` ranks. */
 int ddp_arrival_check(const struct ddp_arrival *a, int ranks, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the delay, in ns, of a rank of `size` ranks in an iteration. */
 int64_t ddp_arrival_delay(const struct ddp_arrival *a, int rank, int size, uint64_t seed,

@@ -3,8 +3,8 @@
  *
  * Callers use comm.h; this header is for backends. comm.c sets the generic members of a
  * communicator before it passes the communicator to a backend. The functions of the capabilities
- * P2P, MAP, REGISTERED and NATIVE are NULL unless the capability's bit is set. ddp_backend_check()
- * checks this before a command starts ranks. */
+ * P2P, MAP, REGISTERED and NATIVE are NULL if the bit of the capability is not set.
+ * ddp_backend_check() checks the bits and the functions before a command starts ranks. */
 #ifndef DDP_COMM_BACKEND_H
 #define DDP_COMM_BACKEND_H
 
@@ -26,8 +26,7 @@ enum ddp_backend_cap {
     DDP_CAP_SELF = 1 << 5,         /* one rank only */
     DDP_CAP_DEVICE = 1 << 7,       /* buffers lie in the memory of comm->device, a GPU */
     DDP_CAP_ANY_LAUNCHER = 1 << 8, /* works with our own launcher and with an outside one */
-    /* For an average, native() multiplies the inputs by 1/size in the data type, and then sums
-     * them. */
+    /* To average, native() multiplies the inputs by 1/size in the data type, and then sums them. */
     DDP_CAP_AVG_FIRST = 1 << 9,
     /* init finds out which ranks share a host (hosts.h). If the ranks of each host share memory,
      * comm->hosts->local provides registered memory. If all ranks share the memory of one host,
@@ -35,8 +34,8 @@ enum ddp_backend_cap {
     DDP_CAP_HOSTS = 1 << 6
 };
 
-/* The arguments of one collective call, for native() and for the algorithms. coll.h defines the
- * sizes of the arrays, the meaning of `count`, and calls in place. */
+/* The arguments of one collective call, for native() and for the algorithms. coll/coll.h defines
+ * the sizes of the arrays, the meaning of `count`, and calls in place. */
 struct ddp_coll_args {
     enum ddp_coll coll;
     const void *send; /* input; coll.h defines its size */
@@ -45,19 +44,19 @@ struct ddp_coll_args {
     enum ddp_dtype dtype;
     enum ddp_op op;
     int root;
-    /* [n][n]: the table of an all-to-all-v. Row r has the number of elements that rank r sends to
-     * each rank. [n]: the table of an all-gather-v or a reduce-scatter-v. In an all-gather-v, entry
-     * r has the number of elements that rank r sends to every rank. In a reduce-scatter-v, entry r
-     * has the number of elements that every rank sends to rank r. If it is NULL, every rank sends
-     * `count` elements to every rank. */
+    /* The table of a collective in which the ranks send different numbers of elements, for n ranks.
+     * All-to-all-v, [n][n]: row r has the number of elements that rank r sends to each rank.
+     * All-gather-v, [n]: entry r has the number of elements that rank r sends to every rank.
+     * Reduce-scatter-v, [n]: entry r has the number of elements that every rank sends to rank r.
+     * NULL: every rank sends `count` elements to every rank. */
     const size_t *split;
     /* A hash of the whole table, which is the same on all ranks. ddp_coll_plan_init sets it. 0:
      * there is no table. */
     uint64_t split_hash;
 };
 
-/* Returns the number of elements that rank `from` sends to rank `to` in a collective with a
- * split. */
+/* Returns the number of elements that rank `from` sends to rank `to`. `ranks` is the size of the
+ * group. */
 static inline size_t ddp_split_part(const struct ddp_coll_args *args, int ranks, int from, int to)
 {
     if (args->split == NULL)
@@ -68,7 +67,7 @@ static inline size_t ddp_split_part(const struct ddp_coll_args *args, int ranks,
 }
 
 /* Largest `count` of native_many if device_ns is not NULL. The device then starts only when all
- * calls are in its queue, which has room for a limited number of calls. */
+ * calls are in its queue, and the queue has room for a limited number of calls. */
 #define DDP_NATIVE_HELD_MOST 16
 
 struct ddp_backend {
@@ -100,16 +99,16 @@ struct ddp_backend {
     void (*abort)(struct ddp_comm *comm, int code);
     /* Opens a group. The caller has set rank, size and world_rank of `child`. */
     int (*group)(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err);
-    /* A barrier. If comm->control is set, ddp_comm_barrier uses the barrier of comm->control
-     * instead. This member then serves callers that need a barrier of the backend's library, from
-     * which the ranks may return closer together. */
+    /* A barrier by the backend itself. ddp_comm_barrier may use the barrier of comm->control or of
+     * comm->hosts->local instead. A benchmark then also calls this member, because this barrier may
+     * release the ranks closer together. */
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
     /* Implements ddp_comm_allgather_bytes. */
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                     struct ddp_err *err);
-    /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. Makes progress
-     * with earlier messages. Does not wait. A rank calls this function while it waits for something
-     * else, such as its GPU. This member may be NULL. */
+    /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. May also make
+     * progress with earlier messages. Does not wait. A rank calls this function while it waits for
+     * something else, such as its GPU. This member may be NULL. */
     int (*look)(struct ddp_comm *comm, struct ddp_err *err);
     int (*alloc)(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err);
     void (*free)(struct ddp_comm *comm, void *ptr);
@@ -123,16 +122,18 @@ struct ddp_backend {
     int (*native_supports)(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                            struct ddp_err *err);
     int (*native)(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err);
-    /* Implements ddp_comm_exchange. This member is NULL if isend and irecv are used instead. */
+    /* Implements ddp_comm_exchange. If this member is NULL, ddp_comm_exchange uses isend and
+     * irecv. */
     int (*messages)(struct ddp_comm *comm, const struct ddp_comm_message *message, int n,
                     struct ddp_err *err);
-    /* Runs the same collective `count` times, and waits only once, for the last one. If device_ns
-     * is not NULL, the device begins only when all ranks have put the calls on their devices.
-     * *device_ns then becomes the time in ns of one call by the device's own clock, or -1 if
-     * unknown. In this case count is at most DDP_NATIVE_HELD_MOST. This member may be NULL. */
+    /* Runs the same collective `count` times, and waits only once, for the last run. If device_ns
+     * is not NULL, `count` is at most DDP_NATIVE_HELD_MOST, and the device begins only when all
+     * ranks have put their calls on their devices. *device_ns then becomes the time in ns of one
+     * call by the device's own clock, or -1 if unknown. This member may be NULL. */
     int (*native_many)(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
                        double *device_ns, struct ddp_err *err);
-    /* Implement ddp_comm_stream and ddp_comm_wait_stream. Both are NULL, or none is. */
+    /* Implement ddp_comm_stream and ddp_comm_wait_stream. Either both members are set or both are
+     * NULL. */
     struct ddp_stream *(*stream)(struct ddp_comm *comm);
     int (*wait_stream)(struct ddp_comm *comm, struct ddp_err *err);
 };

@@ -66,7 +66,7 @@ static void self_free(struct ddp_comm *comm, void *ptr)
 extern const struct ddp_backend ddp_backend_self;
 const struct ddp_backend ddp_backend_self = {
     .name = "self",
-    .summary = "one rank alone: measures the harness itself",
+    .summary = "one rank alone: measures the overhead of ddpbench itself",
     .caps = DDP_CAP_REGISTERED | DDP_CAP_SELF,
     .probe = self_probe,
     .init = self_init,

@@ -2,11 +2,11 @@
  * clock.
  *
  * Ranks of one host read the same clock. On every host except the host of rank 0, the lowest rank
- * asks rank 0 for the time in several round trips. The fastest round trip counts. Rank 0 is assumed
- * to have read its clock in the middle of the round trip. The error is at most half the round trip
- * (Cristian 1989; Hoefler, Schneider & Lumsdaine 2008). Clocks drift by some parts in a million.
- * The offset is therefore estimated again from time to time, and interpolated linearly between the
- * last two estimates. */
+ * asks rank 0 for the time in several round trips, and uses the fastest round trip. Rank 0 is
+ * assumed to have read its clock in the middle of the round trip. The error is at most half the
+ * round trip (Cristian 1989; Hoefler, Schneider & Lumsdaine 2008). Clocks drift by some parts in a
+ * million. The offset is therefore estimated again from time to time, and interpolated linearly
+ * between the last two estimates. */
 #ifndef DDP_COMM_CLOCKS_H
 #define DDP_COMM_CLOCKS_H
 
@@ -31,8 +31,8 @@ void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm);
  * between rank 0 and each other host, so do not call it in timed regions. Collective. */
 int ddp_clocks_estimate(struct ddp_clocks *c, struct ddp_err *err) DDP_MUST_CHECK;
 /* Measures the offset of this rank's clock from rank 0's clock with messages, even if both ranks
- * run on one host. *error_ns: bound of the error. Returns DDP_EUNAVAIL if the backend has no
- * messages. Collective. */
+ * run on one host. *error_ns becomes the bound of the error. Both results are 0 on rank 0. Returns
+ * DDP_EUNAVAIL if the backend has no messages. Collective. */
 int ddp_clocks_offset(struct ddp_comm *comm, double *offset_ns, double *error_ns,
                       struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -253,9 +253,9 @@ static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
 }
 
 /* Returns the communicator that carries the barriers and all-gathers of comm. If comm has a side
- * channel, the result is the one for the side channel. Otherwise it is the shm communicator of the
- * host if all ranks share the memory of one host, because its waits have a deadline. Otherwise it
- * is comm. */
+ * channel, this function chooses for the side channel instead of comm. If all ranks share the
+ * memory of one host, it returns the shm communicator of the host, because the waits of this
+ * communicator have a deadline. Otherwise it returns comm or the side channel itself. */
 static struct ddp_comm *by_memory(struct ddp_comm *comm)
 {
     if (comm->control != NULL)
@@ -371,9 +371,10 @@ bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_
     const bool has = memory_of(comm) != NULL;
     if (!has && why != NULL)
         snprintf(why, why_bytes, "%s",
-                 comm->hosts != NULL                          ? comm->hosts->why
-                 : (comm->backend->caps & DDP_CAP_HOSTS) != 0 ? "it needs at least two ranks"
-                                                              : "the backend does not support it");
+                 comm->hosts != NULL ? comm->hosts->why
+                 : (comm->backend->caps & DDP_CAP_HOSTS) != 0
+                     ? "registered memory needs at least two ranks"
+                     : "the backend does not support it");
     return has;
 }
 

@@ -1,10 +1,10 @@
 /* A communicator is a group of ranks with the operations between them.
  *
- * The algorithms in lib/coll use this header. Only one thread at a time uses a communicator. A wait
- * ends early if the world is aborted or if the deadline of the wait passes. The call that waits
- * then fails with DDP_ELOST, and all later operations on the communicator fail, too. With MPI, the
- * process may end before the call returns. The deadline of a wait is at least timeout_ns after the
- * start of the wait. Only ddp_comm_agree_idle may have no deadline. */
+ * The algorithms in lib/coll use this header. Only one thread at a time may use a communicator. A
+ * wait fails with DDP_ELOST if the world is aborted or if the deadline of the wait passes. All
+ * later operations on the communicator then fail, too. With MPI, the process may end before the
+ * call returns. The deadline of a wait is at least timeout_ns after the start of the wait. Only
+ * ddp_comm_agree_idle may wait without a deadline. */
 #ifndef DDP_COMM_COMM_H
 #define DDP_COMM_COMM_H
 
@@ -49,8 +49,8 @@ struct ddp_comm_options {
     /* a second thread will use other communicators at the same time (coll/async.h) */
     bool threads;
     /* Called with a report before a failed wait ends this process. Such a wait is a blocking call
-     * of a library (watchdog.h), a wait without shared memory, or a wait of backend ucx under
-     * mpiexec or srun. May be NULL. */
+     * of a library (watchdog.h), a wait of ranks that share no memory, or a wait of backend ucx
+     * under mpiexec or srun. May be NULL. */
     void (*on_expire)(void *arg, const char *report_text);
     void *on_expire_arg;
     struct ddp_gpu_options gpu;
@@ -65,11 +65,11 @@ struct ddp_comm {
     int *world_rank; /* [size] the world rank of each rank */
     struct ddp_rank_info rank_info;
     const struct ddp_device *device;
-    int device_index; /* backends with DDP_CAP_DEVICE: index of this rank's GPU on `device` */
+    int device_index; /* with DDP_CAP_DEVICE (backend.h): index of this rank's GPU */
     int64_t timeout_ns;
     struct ddp_flight *flight; /* this rank's flight recorder */
-    /* The shm context (comm_shm.h), if the backend has DDP_CAP_MAP or all ranks of the world share
-     * memory (hosts.h), else NULL. */
+    /* The shm context (comm_shm.h) if the backend has DDP_CAP_MAP, or if all ranks of the world
+     * share the memory of one host (hosts.h). NULL otherwise. */
     struct ddp_comm_shm *shm;
     struct ddp_hosts *hosts; /* which ranks share a host (hosts.h); may be NULL */
     /* Set by ddp_comm_find_nic (comm_network.h). `host` is equal for ranks of one host. `nic` is
@@ -82,11 +82,13 @@ struct ddp_comm {
     /* Side channel for barriers and all-gathers (bootstrap.h), owned by the backend. NULL if the
      * backend carries barriers and all-gathers itself. */
     struct ddp_comm *control;
-    /* A wait on this communicator also calls `look` of the backend of `watched`, whose library
-     * makes progress only inside its calls. May be NULL. */
+    /* A wait on this communicator also calls the backend function `look` (backend.h) for the
+     * communicator `watched`. The call makes progress with messages and finds lost ranks. May be
+     * NULL. */
     struct ddp_comm *watched;
     bool correctness_only; /* timings on this communicator are meaningless */
-    /* The state of the last allocated block. NONE means that the options requested no windows. */
+    /* The state of the block that was registered last. DDP_SYMMETRIC_NONE: the options requested no
+     * windows, or no block has been registered. */
     enum ddp_symmetric symmetric;
     int64_t init_ns; /* time that this rank took to open the communicator */
     /* bytes and messages that this rank has sent with ddp_comm_isend and ddp_comm_exchange */
@@ -101,8 +103,8 @@ struct ddp_comm {
     size_t cache_share; /* bytes of last-level cache per rank of the world (base/cpuinfo.h) */
     /* True if long waits sleep, so that a computing thread can use the core. */
     bool sleeps_in_waits;
-    /* Only with ddp_comm_stream: true if a collective returns when it is on the stream. The caller
-     * then uses ddp_comm_wait_stream. */
+    /* True if a collective may return as soon as it is on the stream (ddp_comm_stream). The caller
+     * then waits with ddp_comm_wait_stream. */
     bool deferred;
 };
 
@@ -130,8 +132,9 @@ int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_rank_inf
 /* Frees a communicator. Collective unless the run failed. NULL is allowed. */
 void ddp_comm_destroy(struct ddp_comm *comm);
 /* Opens a group of n ranks of `parent`. The array `ranks` [n] is ascending, has no duplicates and
- * includes this rank. Collective over these ranks. A backend supports at least 64 open groups.
- * Returns DDP_EUSAGE if `ranks` is invalid, and DDP_EUNAVAIL if too many groups are open. */
+ * includes this rank. Collective over these ranks. A backend supports at least 64 open groups. The
+ * errors include DDP_EUSAGE if `ranks` is invalid, and DDP_EUNAVAIL if the backend can open no more
+ * groups. */
 int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_comm **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Ends the waits of all ranks of the world with DDP_ELOST. Does not wait for other ranks. With MPI,
@@ -153,25 +156,26 @@ int ddp_comm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all,
 int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 /* Makes all ranks return the same error code. Every rank passes its own `rc`. All ranks return the
  * `rc` of the lowest rank whose `rc` is not 0. They return 0 if there is no such rank. If the code
- * came from another rank, err holds the number of that rank and its error text. Collective. */
+ * came from another rank, err holds the number of that rank and its error text. If the exchange of
+ * the codes fails, a rank returns its own `rc`, or the error of the exchange if `rc` is 0.
+ * Collective. */
 int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_CHECK;
 /* Replaces ddp_comm_agree on a rank that is idle, because `working` other ranks of the world work
  * in a group without this rank. The working ranks call ddp_comm_agree when their work is done.
- * Their work may take longer than any deadline. Therefore the watchdog of the idle rank
- * (watchdog.h) restarts the deadline whenever a working rank on the same host makes progress. The
- * wait has no deadline if no working rank is on this host, or if the ranks of this host share no
- * memory. The deadlines of the working ranks then end a run that hangs. An abort or a lost
- * connection ends the wait, too. */
+ * Their work may take longer than timeout_ns. Therefore the watchdog of the idle rank (watchdog.h)
+ * restarts the deadline whenever a working rank on the same host makes progress. The wait has no
+ * deadline if no working rank is on this host, or if the ranks of this host share no memory. The
+ * deadlines of the working ranks then end a run that hangs. An abort or a lost connection ends the
+ * wait, too. */
 int ddp_comm_agree_idle(struct ddp_comm *comm, int working, int rc,
                         struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the timeout of a wait that begins now, before any extension of its deadline. The timeout
- * is timeout_ns. During ddp_comm_agree_idle it is practically infinite, because the watchdog then
- * checks the deadline. */
+/* Returns the timeout of a wait that begins now. The timeout is timeout_ns. During
+ * ddp_comm_agree_idle it is practically infinite, because the watchdog then checks the deadline. */
 int64_t ddp_comm_wait_ns(const struct ddp_comm *comm);
 
 /* Allocates registered memory. Some backends send from and receive into such memory without extra
  * copies. Backends without registered memory return private pages. The memory is not zeroed. It is
- * aligned to 4096 bytes, or to 2 MiB if it has 4 MiB or more. Collective over the world: all ranks
+ * aligned to 4096 bytes, or to 2 MiB if it has 4 MiB or more. Collective: all ranks of the world
  * make the same calls in the same order. */
 int ddp_comm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
@@ -186,12 +190,12 @@ bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_
 void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr);
 
 /* Returns the stream on which the collectives of the backend's library run, or NULL if they run on
- * no stream. The communicator owns the stream. Work that the caller puts on this stream runs before
- * and after the collectives in the order of the calls. */
+ * no stream. The communicator owns the stream. The caller may put other work on the stream. The
+ * stream runs this work and the collectives in the order of the calls. */
 struct ddp_stream *ddp_comm_stream(struct ddp_comm *comm);
-/* Waits until the stream of ddp_comm_stream is idle, up to the deadline. The flight recorder shows
- * the wait as a collective `what` of `bytes` bytes, so all ranks make this call in the same order.
- */
+/* Waits until the stream of ddp_comm_stream is idle, up to the deadline. The stream must not be
+ * NULL. The flight recorder shows the wait as a collective `what` of `bytes` bytes, so all ranks
+ * make this call in the same order. */
 int ddp_comm_wait_stream(struct ddp_comm *comm, unsigned what, unsigned dtype, uint64_t bytes,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -208,15 +212,16 @@ int ddp_comm_isend(struct ddp_comm *comm, int dst, int tag, const void *buf, siz
                    struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_comm_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t bytes,
                    struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
-/* Makes progress with open messages. Sets *done to whether the message of this request is done. */
+/* Makes progress with all open messages. Sets *done to whether the message of this request is
+ * done. */
 int ddp_comm_test(struct ddp_comm *comm, struct ddp_request *req, bool *done,
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits until all requests req [n] are done, up to the deadline. */
 int ddp_comm_wait(struct ddp_comm *comm, struct ddp_request *req, int n,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
-/* A message to rank `peer` and a message from rank `peer`. There is no message in a direction whose
- * length is 0. */
+/* A message to rank `peer` and a message from rank `peer`. If a length is 0, there is no message in
+ * this direction. */
 struct ddp_comm_message {
     int peer;
     const void *send;

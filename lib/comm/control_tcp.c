@@ -1,9 +1,9 @@
 /* The side channel over TCP.
  *
  * All data is sent in *frames*. A frame is a head, followed by data. For an all-gather, each leaf
- * (any rank but 0) sends a DATA frame, and rank 0 answers with a RESULT frame, which holds the data
- * of all ranks. An ABORT frame may come at any time. A BYE frame is sent before a connection is
- * closed without a failure. */
+ * (any rank except rank 0) sends a DATA frame, and rank 0 answers with a RESULT frame, which holds
+ * the data of all ranks. An ABORT frame may come at any time. A BYE frame is sent before a
+ * connection is closed without a failure. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -32,14 +32,14 @@ enum ddp_control_kind { DDP_FRAME_DATA = 1, DDP_FRAME_RESULT, DDP_FRAME_ABORT, D
 
 struct ddp_control_frame {
     uint32_t magic, kind;
-    /* `seq` is the number of the all-gather. `bytes` is the number of bytes after the head. It is
-     * DDP_CONTROL_TEXT_BYTES for ABORT and 0 for BYE. */
+    /* `seq` is the number of the all-gather. `bytes` is the number of bytes after the head, which
+     * is DDP_CONTROL_TEXT_BYTES for ABORT and 0 for BYE. */
     uint64_t seq, bytes;
-    /* ABORT only: the error code, and the world rank that caused it (-1: unknown). */
+    /* ABORT only: the error code, and the world rank that caused the error (-1: unknown). */
     int32_t code, rank;
 };
 
-/* The state of a connection: how much of the peer's present frame has arrived. */
+/* The state of a connection: how much of the peer's current frame has arrived. */
 struct ddp_control_share {
     struct ddp_control_frame head;
     size_t got_head, got;
@@ -51,7 +51,8 @@ struct ddp_control_world {
     struct ddp_job_key key;
     struct ddp_listener listener;
     struct ddp_endpoint *endpoint; /* [size of the world] */
-    /* [size of the world] the host name of each rank; "" until the ranks have exchanged them. */
+    /* [size of the world] the host name of each rank; "" until the ranks have exchanged the
+     * names */
     char (*host)[DDP_CONTROL_HOST_BYTES];
 };
 
@@ -289,7 +290,7 @@ static int by_leaf(struct ddp_comm *comm, const void *mine, char *all, size_t by
     struct ddp_control_frame head = {
         .magic = DDP_FRAME_MAGIC, .kind = DDP_FRAME_DATA, .seq = c->seq, .bytes = bytes};
     /* If sending fails because rank 0 has closed the connection, rank 0 may have sent the reason
-     * before. Therefore the answer of rank 0 is read in this case, too. */
+     * before it closed the connection. Therefore the answer of rank 0 is read in this case, too. */
     int rc = ddp_tcp_send(fd, &head, sizeof head, deadline);
     if (rc == 0)
         rc = ddp_tcp_send(fd, mine, bytes, deadline);

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* Returns the output of `git describe --always --dirty` at the build of this binary, or "unknown".
- * Two builds of one commit with different uncommitted changes have the same name. Loaders of
+ * The text is the same for two builds of one commit with different uncommitted changes. Loaders of
  * backend modules reject modules of another commit. */
 const char *ddp_build_commit(void);
 /* Returns the version, such as "0.1.0". */

@@ -144,13 +144,15 @@ static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct dd
     return 0;
 }
 
-/* `comm` is the world or a group of the world. A wait on the host's communicator does not notice
- * that a rank of another host is lost. Therefore, if the backend has the function `look`, such a
- * wait also calls it for `comm` from now on. If all ranks of the world are on one host and share
- * memory, `comm` gets the shm context of the host's communicator, unless the backend maps memory
- * itself. If the world has several hosts, a rank's number in the
- * segment may differ from its number in the world. Therefore even a group whose ranks are all on
- * one host gets no shm context. */
+/* Makes `comm`, which is the world or a group, use the communicator of this host, hosts->local.
+ *
+ * A wait on hosts->local does not notice that a rank of another host is lost. Therefore such a wait
+ * also calls the backend function `look` for `comm`, if the backend has this function.
+ *
+ * If all ranks of the world share the memory of one host, `comm` gets the shm context of
+ * hosts->local. A backend that maps memory itself has its own context. In a world of several hosts,
+ * the numbers of the ranks in the segment may differ from their world ranks. Therefore `comm` gets
+ * no shm context, even if it is a group on one host. */
 static void use_local(struct ddp_comm *comm, const struct ddp_comm *world)
 {
     struct ddp_comm *local = comm->hosts->local;
@@ -200,8 +202,8 @@ int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *option
 }
 
 /* Makes a group of `parent_local` from the child's ranks on this host. If a host has no room for
- * another shm group, this is not an error, but no rank of the child uses shared memory. Collective
- * over the child. */
+ * another shm group, no rank of the child uses shared memory. This is not an error. Collective over
+ * the child. */
 static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, const int *members,
                        int n, struct ddp_err *err)
 {

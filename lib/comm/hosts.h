@@ -5,7 +5,8 @@
  * lowest rank creates a memory file, and the other ranks open it as /proc/<pid>/fd/<n>. The file
  * has no name and disappears with the last process that maps it. A container or a system call
  * filter may forbid the other ranks to open the file. If one host cannot share memory, no host
- * does. `local` is then NULL, `why` has the reason, and the backend moves all data by messages.
+ * shares memory. `local` is then NULL, `why` has the reason, and the backend moves all data by
+ * messages.
  *
  * If all ranks of a world share the memory of one host, the world and its groups get shm contexts
  * (comm_shm.h). In worlds of several hosts, algorithms such as allreduce "hier" use shared memory
@@ -47,17 +48,18 @@ struct ddp_hosts {
 };
 
 /* Finds the hosts of a world and shares memory inside each host. Does nothing in a world of one
- * rank. The backend's init calls this function after its all-gather has become usable. Collective
- * over the world. Fails only if the run must end, for example because a rank is lost or
- * DDPBENCH_SIMULATE_HOSTS is illegal. It is not an error if memory cannot be shared. */
+ * rank. The init function of a backend calls this function when the all-gather of the backend
+ * works. Collective over the world. Fails only if the run must end, for example because a rank is
+ * lost or DDPBENCH_SIMULATE_HOSTS has an illegal value. It is not an error if memory cannot be
+ * shared. */
 int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *options,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Does the same as ddp_hosts_open for ranks that already share memory. The shm communicator
  * `shared` has the same ranks as `world`. */
 int ddp_hosts_within(struct ddp_comm *world, struct ddp_comm *shared,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Applies DDPBENCH_SIMULATE_HOSTS to a backend that maps memory itself (DDP_CAP_MAP). Does nothing
- * if the variable is not set. Collective. */
+/* Applies DDPBENCH_SIMULATE_HOSTS to the world of a backend that maps memory itself (DDP_CAP_MAP).
+ * Does nothing if the variable is not set. Collective. */
 int ddp_hosts_simulate(struct ddp_comm *world, struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets child->hosts for a group whose parent has hosts. Collective over the group. */
 int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *ranks,

@@ -1,6 +1,6 @@
 /* Makes the shared memory of a host. The host's lowest rank makes a segment, and the host's other
  * ranks open it. All ranks of the world exchange their failures, so that either all hosts share
- * memory or none does. */
+ * memory or no host does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -68,8 +68,8 @@ static int open_offer(const struct offer *offer, int ranks, struct ddp_segment *
     return rc;
 }
 
-/* Returns the error code of the lowest rank that failed, and writes its number and error text to
- * `why`. Returns 0 if no rank failed. */
+/* Returns the error code of the lowest rank that failed, and writes the rank's number and error
+ * text to `why`. Returns 0 if no rank failed. */
 static int first_failure(const struct ddp_comm *world, const struct offer *all, char *why,
                          size_t why_bytes)
 {

@@ -50,8 +50,8 @@ static enum ddp_wait look_at_clock(struct ddp_waiter *w)
     if (now < w->deadline_ns)
         return DDP_WAIT_ON;
     /* The awaited rank may itself wait for the collector, which may be busy with its disk or with a
-     * reader of its output. Therefore the deadline is at least timeout_ns later than the time at
-     * which the collector finished its last message. */
+     * reader of its output. Therefore the wait expires at the earliest timeout_ns after the
+     * collector has finished its last message. */
     int64_t collector = w->collector_busy_ns != NULL
                             ? atomic_load_explicit(w->collector_busy_ns, memory_order_acquire)
                             : 0;
@@ -137,7 +137,7 @@ bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t ou
         all.first = comm->flight == &block[r].flight ? &block->flight : &block->progress;
     }
     /* The report would contain rank numbers of the segment. In a world of several hosts these
-     * numbers differ from the world ranks, so no report is made. */
+     * numbers may differ from the world ranks. In this case no report is made. */
     if (by >= 0 && name_of(segment, segment->ranks - 1) != segment->ranks - 1)
         return false;
     return by >= 0 && ddp_flight_report(&all, by, peer, out, out_bytes);
@@ -168,9 +168,10 @@ static void report_expired(const struct ddp_comm *comm, int peer, struct ddp_err
         ddp_hint(err, "a rank that is only slow needs a longer timeout (--timeout)");
 }
 
-/* The function makes its report before it sets the abort word, because the other ranks then still
- * wait. Without a segment, ddp_comm_abort aborts the backend's library, which may end this process.
- * The function therefore calls on_expire before ddp_comm_abort. */
+/* The function makes its report before it sets the abort word. The other ranks still wait at that
+ * time, so the report shows their operations. Without a segment, ddp_comm_abort aborts the
+ * backend's library, which may end this process. The function therefore calls on_expire before
+ * ddp_comm_abort. */
 int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
     struct ddp_err words = DDP_ERR_INIT;

@@ -24,7 +24,7 @@ struct ddp_waiter {
     const _Atomic(uint32_t) *abort_word; /* NULL without a shm context */
     /* The member of this name in struct ddp_segment; NULL without a segment. */
     const _Atomic(int64_t) *collector_busy_ns;
-    struct ddp_comm *watched; /* the member of struct ddp_comm */
+    struct ddp_comm *watched; /* the member of this name in struct ddp_comm */
     int64_t timeout_ns, deadline_ns, last_ns;
     uint32_t spin, polls; /* spin: polls before the first yield */
     bool sleeps_in_waits;

@@ -1,5 +1,5 @@
-/* Compressor "bf16": every f32 is rounded to the nearest bf16 (ties to even), which is the upper
- * half of an f32. A bf16 has half the bytes of an f32, the range of f32 and 8 bits of precision. */
+/* Compressor "bf16": every f32 is rounded to the nearest bf16 (ties to even). A bf16 is the upper
+ * half of an f32: it has the range of f32 and 8 bits of precision. */
 #include "compress/comp_impl.h"
 
 static void bf16_encode(struct ddp_encode *e)

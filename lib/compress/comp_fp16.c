@@ -2,9 +2,9 @@
  * CLIP limits gradients to [-CLIP, CLIP], as in Apache SINGA (opt.py, backward_and_update_half).
  *
  * For an average over P ranks, the values are divided by P before they are encoded. The limit of
- * the encoded values is then CLIP / P. If CLIP is near 65,504, the limit is a little smaller than
- * CLIP / P, because roundings may increase the sum (ddp_compress_f16_limit). Averages with a clip
- * therefore do not overflow. A sum can overflow if CLIP * P is above 65,504. */
+ * the encoded values is then CLIP / P, or a little less if CLIP is near 65,504, because roundings
+ * may increase the sum (ddp_compress_f16_limit). Averages with a clip therefore do not overflow. A
+ * sum can overflow if CLIP * P is above 65,504. */
 #include <float.h>
 #include <math.h>
 
@@ -14,10 +14,10 @@
 
 double ddp_compress_f16_limit(double scale)
 {
-    /* Rounding to f16 increases a value by at most this factor. Each of the P values is rounded
-     * once. The partial sum that contains the value is rounded at most P - 2 times before the last
-     * addition. Before this addition a value has therefore grown by at most `rounding`^(P - 1),
-     * where P is 1 / scale. */
+    /* Rounding to f16 increases a value by at most the factor `rounding`. Let P be 1 / scale. Each
+     * of the P values is rounded once. The partial sum that contains a value is rounded at most P-2
+     * times before the last addition. Before this addition, the value has therefore grown by at
+     * most `rounding`^(P-1). */
     const double rounding = 1 + 0x1p-11;
     return F16_LARGEST * scale * pow(rounding, 1 - 1 / scale);
 }

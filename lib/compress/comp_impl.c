@@ -22,8 +22,8 @@ size_t ddp_comp_density_bound(const struct ddp_compress_spec *spec, size_t n)
     return ddp_compress_k(spec->argument, n);
 }
 
-/* State of the top-K compressors. `hint` is the k-th largest magnitude of the previous call, which
- * select_topk uses as a first guess. The scratch memory of select_topk follows at offset
+/* State of the top-K compressors. select_topk uses `hint`, the k-th largest magnitude of the
+ * previous call, as a first guess. The scratch memory of select_topk follows at offset
  * SCRATCH_AT. */
 struct topk_state {
     uint32_t hint;

@@ -11,8 +11,8 @@ extern "C" {
 /* Implements `bound` of compressors that may send every element. */
 size_t ddp_comp_bound_all(const struct ddp_compress_spec *spec, size_t n);
 
-/* Implement `check`, `bound` (k entries), `state_bytes`, `encode` and `reference` of the top-K
- * compressors, whose argument is a density in (0, 1]. */
+/* These functions implement `check`, `bound` (k entries), `state_bytes`, `encode` and `reference`
+ * of the top-K compressors. The argument of these compressors is a density in (0, 1]. */
 int ddp_comp_density_check(double argument, struct ddp_err *err);
 size_t ddp_comp_density_bound(const struct ddp_compress_spec *spec, size_t n);
 size_t ddp_comp_topk_state_bytes(const struct ddp_compress_spec *spec, size_t n);
@@ -24,7 +24,7 @@ void ddp_comp_topk_reference(const struct ddp_compress_spec *spec, const float *
 void ddp_comp_threshold_reference(const struct ddp_compress_spec *spec, const float *acc, size_t n,
                                   uint64_t calls, bool *sent);
 
-/* Implements `rounded` of the 16-bit compressors. If there is an argument, it is a clip. */
+/* Implements `rounded` of the 16-bit compressors. The argument, if there is one, is a clip. */
 void ddp_comp_half_rounded(const struct ddp_compress_spec *spec, float scale, uint64_t key,
                            size_t first, const float *acc, size_t n, float *sent);
 

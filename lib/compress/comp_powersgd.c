@@ -1,20 +1,21 @@
 /* Compressor "powersgd": low-rank approximation of the mean gradient, in two rounds.
  *
- * Each tensor is a matrix M [rows][cols], the gradient plus the residual. R is the argument. Q
- * [cols][R] and P [rows][R] are the factors of the approximation. The sums run over the ranks.
+ * Each tensor is a matrix M [rows][cols], which is the gradient plus the residual. R is the
+ * argument. Q [cols][R] and P [rows][R] are the factors of the approximation. Each sum is over all
+ * ranks.
  *
  *   round 0   Q = orthonormal columns of the last Q', or of random numbers;  P = sum of M Q
  *   round 1   P = orthonormal columns of P;  Q' = sum of M^T P
  *   result    P Q'^T, divided by the number of ranks for an average
- *   residual  M minus this rank's share of the result
+ *   residual  M minus P Q'^T / (number of ranks)
  *
- * A vector is sent as it is, in round 0. So is a matrix whose factors have at least as many
- * elements as the matrix. All ranks compute the orthonormal columns from the same bits, so they get
- * the same bits.
+ * A vector is sent unchanged, in round 0. This also applies to a matrix whose factors have at least
+ * as many elements as the matrix. All ranks compute the orthonormal columns from equal input, so
+ * the results are equal on all ranks, bit for bit.
  *
  * Source: T. Vogels et al., PowerSGD: Practical Low-Rank Gradient Compression for Distributed
- * Optimization, NeurIPS 2019, algorithms 1 and 2. PyTorch's powerSGD_hook also makes the columns of
- * Q orthonormal, and also computes the residual from the result of all ranks. */
+ * Optimization, NeurIPS 2019, algorithms 1 and 2. Like this file, PyTorch's powerSGD_hook makes the
+ * columns of Q orthonormal, and computes the residual from the result of all ranks. */
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@
 
 /* A tensor of the bucket. All positions are counted in floats. */
 struct place {
-    size_t rows, cols; /* rows is 0 if the tensor is sent as it is */
+    size_t rows, cols; /* rows is 0 if the tensor is sent unchanged */
     size_t count;      /* elements of the tensor; its last row may be incomplete */
     size_t at;         /* position in the bucket */
     /* Positions in `dense`. The factors are stored as R vectors: q [R][cols], p [R][rows], next
@@ -39,7 +40,7 @@ static size_t rank_of(const struct ddp_compress_spec *spec)
     return (size_t)spec->argument;
 }
 
-/* Stores the shape of a tensor in *x. The positions in *x are already those of this tensor. */
+/* Stores the shape of a tensor in *x, which already has the positions of this tensor. */
 static void enter(const struct ddp_compress_spec *spec, const struct ddp_tensor *tensor,
                   struct place *x)
 {
@@ -50,7 +51,7 @@ static void enter(const struct ddp_compress_spec *spec, const struct ddp_tensor 
         x->rows = 0;
 }
 
-/* Moves *x behind the tensor that it describes. */
+/* Moves the positions in *x past the tensor that *x describes. */
 static void leave(const struct ddp_compress_spec *spec, struct place *x)
 {
     const size_t rank = rank_of(spec);
@@ -61,8 +62,8 @@ static void leave(const struct ddp_compress_spec *spec, struct place *x)
     x->next += x->rows > 0 ? rank * x->cols : 0;
 }
 
-/* Returns the positions of the first tensor. `dense` holds all q, all p, all tensors that are sent
- * as they are, and all next. */
+/* Returns the positions of the first tensor. `dense` holds all q, then all p, then all tensors that
+ * are sent unchanged, then all next. */
 static struct place first_place(const struct ddp_compress_spec *spec,
                                 const struct ddp_tensors *tensors)
 {
@@ -93,7 +94,7 @@ static struct ddp_span span(const struct ddp_compress_spec *spec, const struct d
 typedef float vec __attribute__((vector_size(16)));
 enum { LANES = sizeof(vec) / sizeof(float), VECTORS = 4, PARTS = VECTORS * LANES };
 
-/* Computes a dot product with PARTS partial sums. GCC 12 does not vectorise this loop itself. */
+/* Computes a dot product with PARTS partial sums. GCC 12 would not vectorise a plain loop. */
 static float dot(const float *a, const float *b, size_t n)
 {
     vec sum[VECTORS] = {{0}};
@@ -155,13 +156,15 @@ static void orthonormalise(float *v, size_t n, size_t rank, uint64_t stream)
     }
 }
 
-/* Returns the gradients plus the residuals. */
+/* Returns the bucket of the matrices M: the gradients plus the residuals, if there are
+ * residuals. */
 static const float *matrices(const struct ddp_encode *e)
 {
     return e->residual != NULL ? e->residual : e->in;
 }
 
-/* Adds the gradients [at, at + n) to the residuals, if there are residuals. Returns the sums. */
+/* Adds the gradients [at, at + n) to the residuals, if there are residuals. Returns the elements of
+ * M at this position. */
 static const float *accumulate(const struct ddp_encode *e, size_t at, size_t n)
 {
     for (size_t i = at; i < at + n && e->residual != NULL; i++)
@@ -226,7 +229,7 @@ static void decode(const struct ddp_encode *e, const struct place *x)
     }
 }
 
-/* Decodes a tensor that is sent as it is. */
+/* Decodes a tensor that is sent unchanged. */
 static void copy_sums(const struct ddp_encode *e, const struct place *x)
 {
     const float *sent = (const float *)e->dense + x->sent;

@@ -1,16 +1,17 @@
 /* Compressors "q8", "q4", "fp8-e4m3", "fp8-e5m2" and "sign": block quantisation (device/quant.h).
  * The argument is the number of elements of a block.
  *
- * All of them except sign also quantise the sums. The error of this second rounding is small, but
- * error feedback does not keep it for the next gradient. A second rounding to signs would lose too
- * much. With sign, each rank therefore gets the signs of all ranks and adds the decoded values.
+ * All of these compressors except sign also quantise the sums. The error of this second rounding is
+ * small, but error feedback does not keep it for the next gradient. A second rounding to signs
+ * would lose too much. With sign, each rank therefore gets the signs of all ranks and adds the
+ * decoded values.
  *
- * With the modifier +sr the codes and the sums are rounded stochastically, so the mean of a sent
- * value is the value.
+ * With the modifier +sr the codes and the sums are rounded stochastically. The expected value of a
+ * decoded value is then the original value.
  *
- * Sources: D. Alistarh et al., QSGD, NeurIPS 2017; G. Wang et al., ZeRO++, 2023, which quantises
- * blocks of gradients and exchanges them by an all-to-all; S. Karimireddy et al., Error feedback
- * fixes SignSGD, ICML 2019, algorithm EF-SignSGD, with a mean per block. */
+ * Sources: D. Alistarh et al., QSGD, NeurIPS 2017; G. Wang et al., ZeRO++, 2023, which exchanges
+ * quantised blocks of gradients by an all-to-all; S. Karimireddy et al., Error feedback fixes
+ * SignSGD, ICML 2019, algorithm EF-SignSGD, with a mean per block. */
 #include <math.h>
 
 #include "compress/comp_impl.h"

@@ -21,10 +21,9 @@ static uint32_t magnitude_of(float x)
 }
 
 /* Returns the k-th largest magnitude of `x` [n]. Each pass over `x` finds one digit of the result,
- * the highest digit first. The pass counts how often each value of this digit occurs in the
- * elements whose higher digits equal the digits that were found before. Sets *equal to the number
- * of elements among the k largest that have exactly the returned magnitude. k must be from 1 to n.
- */
+ * the highest digit first. Among the elements whose higher digits equal the digits found so far,
+ * the pass counts how often each value of this digit occurs. Sets *equal to the number of elements
+ * among the k largest that have exactly the returned magnitude. k must be from 1 to n. */
 static uint32_t largest_magnitude(const float *x, size_t n, size_t k, size_t *equal)
 {
     uint32_t found = 0;
@@ -129,7 +128,7 @@ static double random_number(uint64_t key, size_t element)
     return ldexp(h, -24);
 }
 
-/* Returns the distance of the two codes next to y. */
+/* Returns the distance between the two codes next to y. */
 static double gap_of(float y, enum ddp_quant_code code)
 {
     if (code != DDP_QUANT_E4M3 && code != DDP_QUANT_E5M2)
@@ -149,7 +148,7 @@ static float random_code(float y, enum ddp_quant_code code, double u)
     return (float)copysign(taken, (double)y);
 }
 
-/* Computes what a block of signs decodes to. */
+/* Computes the decoded values of a block of signs. */
 static void sign_block(const float *acc, size_t n, float *sent)
 {
     float part[DDP_QUANT_PARTS] = {0};
@@ -163,7 +162,7 @@ static void sign_block(const float *acc, size_t n, float *sent)
         sent[i] = isfinite(mean) ? copysignf(mean, acc[i]) : (float)NAN;
 }
 
-/* first: index of acc[0] in its bucket. */
+/* Computes the decoded values of a block of codes. `first` is the index of acc[0] in its bucket. */
 static void round_block(struct ddp_quant quant, size_t first, const float *acc, size_t n,
                         float *sent)
 {

@@ -23,9 +23,9 @@ const struct ddp_compressor *const *ddp_compressors(void)
     return compressors;
 }
 
-/* A rounding error of the product must not increase the result. For example, the double 0.07 * 100
- * is a little more than 7. A product with a relative distance of at most 2^-50 from a whole number
- * counts as that number. */
+/* A rounding error of the product must not increase the result: the double 0.07 * 100, for example,
+ * is a little more than 7. If the relative distance of the product from a whole number is at most
+ * 2^-50, the product counts as this whole number. */
 size_t ddp_compress_k(double density, size_t n)
 {
     const double exact = density * (double)n;
@@ -171,8 +171,8 @@ static int parse_modifier(const char *modifier, struct ddp_compress_spec *spec, 
     const char *legal = ddp_compressor_modifier(spec->compressor);
     if (!legal || strcmp(modifier, legal) != 0)
         return ddp_fail(err, DDP_EUSAGE,
-                        "'%s' is no modifier of '%s'; legal: +sr (stochastic rounding) of q8, q4, "
-                        "fp8-e4m3 and fp8-e5m2",
+                        "'%s' is not a modifier of '%s'; only q8, q4, fp8-e4m3 and fp8-e5m2 accept "
+                        "one: +sr (stochastic rounding)",
                         modifier, spec->compressor->name);
     spec->stochastic = true;
     return 0;
@@ -224,11 +224,13 @@ int ddp_compress_parse_list(const struct ddp_string_list *texts, struct ddp_comp
     return 0;
 }
 
-/* Elements per block, a multiple of the blocks of every quantising compressor. A block of `acc`
- * fits the first-level cache, so encode_block reads each array from memory only once. */
+/* The number of elements that encode_block encodes at a time. It is a multiple of the block size of
+ * every quantising compressor. The array `acc` fits the first-level cache, so encode_block reads
+ * each array from memory only once. */
 #define BLOCK ((size_t)DDP_QUANT_BLOCK_MAX)
 
-/* Computes the error of a quantised block: residual = acc - decoded, or 0 if this is not finite. */
+/* Computes the error of quantised blocks: residual = acc - decoded value, or 0 if this difference
+ * is not finite. */
 static void quant_residual(const struct ddp_encode *part, float *residual)
 {
     float sent[BLOCK];
@@ -240,7 +242,8 @@ static void quant_residual(const struct ddp_encode *part, float *residual)
     }
 }
 
-/* Returns the bytes of the first `n` encoded elements. For BLOCKS, n is a multiple of the block. */
+/* Returns the bytes of the first `n` encoded elements. For BLOCKS, n is a multiple of the block
+ * size. */
 static size_t encoded_bytes(const struct ddp_compress_spec *spec, size_t n)
 {
     const struct ddp_compressor *c = spec->compressor;
@@ -250,8 +253,8 @@ static size_t encoded_bytes(const struct ddp_compress_spec *spec, size_t n)
     return ddp_quant_blocks(quant, n) * ddp_quant_block_bytes(quant);
 }
 
-/* Encodes one block of a bucket with a compressor that sends every element, and updates the block's
- * residual. */
+/* Encodes elements [first, first + count) of a bucket with a compressor that sends every element.
+ * Updates the residual of these elements. */
 static void encode_block(struct ddp_encode *e, size_t first, size_t count)
 {
     const struct ddp_compressor *c = e->spec->compressor;

@@ -1,14 +1,14 @@
 /* Compressors encode a rank's gradients in fewer bytes. To add a compressor, write one file and add
  * one line to compress_list.h. `ddpbench allreduce --compress` then offers the compressor.
- * `ddpbench train --sync` offers it, too, if it is lossy.
+ * `ddpbench train --sync` also offers it if it is lossy.
  *
- * A compressor encodes one bucket of n floats of one rank and does not communicate. The member
- * `combine` says how the encoded buckets of all ranks are combined. exchange/compressed.h combines
- * them. Error feedback (ddp_feedback_encode) can be added to any lossy compressor.
+ * A compressor encodes one bucket (an array of n gradients) of one rank, and does not communicate.
+ * The member `combine` says how exchange/compressed.h combines the encoded buckets of all ranks.
+ * Error feedback (ddp_feedback_encode) can be added to any lossy compressor.
  *   DDP_COMBINE_SUM     The encoded bucket is an array [n] of wire_dtype. All-reduce sums the
  *                       arrays.
  *   DDP_COMBINE_BLOCKS  The encoded bucket is a sequence of quantised blocks (device/quant.h).
- *                       exchange/block_exchange.h sums them.
+ *                       exchange/block_exchange.h sums the decoded blocks.
  *   DDP_COMBINE_ROUNDS  The bucket is encoded in several rounds. Each round writes an array of f32,
  *                       and all-reduce sums the arrays. The next round reads the sums.
  *   DDP_COMBINE_GATHER  The encoded bucket is an index-sorted list (device/sparse.h). A sparse
@@ -30,8 +30,8 @@ extern "C" {
 
 enum ddp_combine { DDP_COMBINE_SUM, DDP_COMBINE_BLOCKS, DDP_COMBINE_GATHER, DDP_COMBINE_ROUNDS };
 
-/* Error feedback keeps the part of the values that was not sent, and adds it to the next gradient.
- * AUTO stands for the default of the compressor. */
+/* Error feedback keeps the part of the values that was not sent (the *residual*), and adds it to
+ * the next gradient. AUTO stands for the default of the compressor. */
 enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF, DDP_FEEDBACK_COUNT };
 
 struct ddp_compressor;
@@ -53,12 +53,12 @@ struct ddp_compress_list {
     struct ddp_compress_spec v[DDP_OPT_LIST_MAX];
 };
 
-/* The shape of a tensor: a matrix with `cols` columns. The last row may be incomplete. cols is 0
- * for a vector. */
+/* The shape of a tensor: a matrix of `count` elements with `cols` columns, or a vector if cols is
+ * 0. The last row of the matrix may be incomplete. */
 struct ddp_tensor {
     size_t count, cols;
 };
-/* The tensors of a bucket, in order, [n]. */
+/* The tensors v [n] of a bucket, in order. */
 struct ddp_tensors {
     const struct ddp_tensor *v;
     int n;
@@ -74,18 +74,17 @@ struct ddp_span {
 struct ddp_encode {
     const struct ddp_device *device;
     const struct ddp_compress_spec *spec;
-    const float *in; /* [n]; must not overlap an output, but compressor "none" allows dense == in */
-    /* [n], or NULL for no error feedback. The residual of a sparse compressor, and of one with
-     * rounds, has the unit of the input. The residual of the other compressors is already
-     * multiplied by `scale`. */
+    const float *in; /* [n]; must not overlap an output, except that "none" allows dense == in */
+    /* [n], or NULL for no error feedback. With GATHER and ROUNDS, the residual has the unit of the
+     * input. With SUM and BLOCKS, the residual is already multiplied by `scale`. */
     float *residual;
     size_t n;
     /* The encoded values are multiplied by this factor, for example 1/P for an average over P
-     * ranks. SUM and BLOCKS multiply before they round. Sparse compressors multiply after the
-     * selection, so that thresholds and residuals have the unit of the input. */
+     * ranks. SUM and BLOCKS multiply before they round. GATHER multiplies after the selection, so
+     * that thresholds and residuals have the unit of the input. */
     float scale;
-    /* The factor by which `in` was multiplied before the call, or 0 if it was not. A clip is
-     * multiplied by this factor, too, because the user gives the clip in the unit of the
+    /* The factor by which `in` was multiplied before the call, or 0 if `in` was not multiplied.
+     * encode() multiplies a clip by this factor, because the user gives the clip in the unit of the
      * gradient. */
     float scaled;
     /* [state_bytes], aligned to 64. The caller zeroes the state before the first call and keeps it
@@ -98,13 +97,13 @@ struct ddp_encode {
     bool average;
     float *out;
     /* The output. SUM: the array `dense` [n]. BLOCKS: the blocks, at `dense`. GATHER: `list`, which
-     * has memory for `bound` entries. ROUNDS: the arrays of the rounds (`span`), at `dense`. For
-     * ROUNDS, the caller zeroes `dense` before the first call and keeps it between calls for the
+     * has memory for `bound` entries. ROUNDS: the arrays of the rounds (`span`), at `dense`. Here,
+     * the caller zeroes `dense` before the first call and keeps the contents between calls for the
      * same bucket. */
     void *dense;
     struct ddp_sparse list;
     /* Stochastic rounding: the key of this encoding (ddp_compress_key), and the index of in[0] in
-     * its bucket, a multiple of the block. */
+     * its bucket, which is a multiple of the block size. */
     uint64_t key;
     size_t first;
     uint64_t overflow_count; /* encode() adds the number of finite values that became infinite */
@@ -114,10 +113,10 @@ struct ddp_compressor {
     const char *name, *summary;
     const char *train_summary; /* summary as a strategy of `train --sync`; NULL if lossless */
     const char *argument_help; /* "D", "T" or, if optional, "[CLIP]"; NULL: no argument */
-    bool dense_start;          /* a second argument is the number of exchanges that are dense */
+    bool dense_start;          /* an optional second argument sets dense_runs of the spec */
     enum ddp_combine combine;
     enum ddp_dtype wire_dtype; /* SUM: type of the encoded elements */
-    struct ddp_quant quant;    /* BLOCKS: the type of the codes; ddp_compress_quant sets `block` */
+    struct ddp_quant quant;    /* BLOCKS: the type of the codes; see ddp_compress_quant */
     bool two_phase;            /* BLOCKS: the sums are quantised, too (exchange/block_exchange.h) */
     bool feedback_default;     /* error feedback is on by default */
     bool fuses_feedback;       /* encode() updates the residual itself */
@@ -125,7 +124,7 @@ struct ddp_compressor {
     bool global_topk;          /* oktopk: the sparse all-reduce also selects among the sums */
     /* Returns DDP_EUSAGE if the argument is out of range. NULL if there is no argument. */
     int (*check)(double argument, struct ddp_err *err);
-    /* Returns the largest number of entries of a list (GATHER), or n (the others). */
+    /* GATHER: returns the largest number of entries of a list. All others return n. */
     size_t (*bound)(const struct ddp_compress_spec *spec, size_t n);
     size_t (*state_bytes)(const struct ddp_compress_spec *spec, size_t n); /* NULL: none */
     /* NULL for ROUNDS. */
@@ -138,19 +137,19 @@ struct ddp_compressor {
     struct ddp_span (*span)(const struct ddp_compress_spec *spec, const struct ddp_tensors *tensors,
                             int round);
     void (*round)(struct ddp_encode *e, int round);
-    /* GATHER: computes which elements a correct encode() sends. bench/verify_exchange.c compares
-     * the result of every verified exchange with these elements, so reference() must not share code
-     * with encode() and the kernels. `acc` [n]: the sums of input and residual. `calls`: number of
-     * earlier encodings with this state. Sets sent[i] to true if the list must contain acc[i], and
-     * to false otherwise. NULL for the others. */
+    /* GATHER: computes which elements a correct encode() sends. `acc` [n]: the sums of input and
+     * residual. `calls`: number of earlier encodings with this state. Sets sent[i] to true if the
+     * list must contain acc[i], and to false otherwise. bench/verify_exchange.c verifies exchanges
+     * with reference(), which must therefore not share code with encode() and the kernels. NULL for
+     * SUM, BLOCKS and ROUNDS. */
     void (*reference)(const struct ddp_compress_spec *spec, const float *acc, size_t n,
                       uint64_t calls, bool *sent);
     /* SUM and BLOCKS: stores in `sent` [n] the values that a correct encode() sends for `acc` [n],
      * the sums of scaled input and residual. `scale`: the factor by which the input was multiplied.
-     * rounded() must multiply a clip by this factor, too. For BLOCKS, `acc` begins at a block.
-     * `key`, `first`: as in struct ddp_encode. rounded() must not share code with encode() and the
-     * kernels. NULL for GATHER, for ROUNDS, and for SUM without rounding. bench/verify_factors.c
-     * checks ROUNDS. */
+     * rounded() must multiply a clip by this factor, too. For BLOCKS, acc[0] is the first element
+     * of a block. `key`, `first`: as in struct ddp_encode. rounded() must not share code with
+     * encode() and the kernels. NULL for GATHER, for ROUNDS, and for SUM without rounding.
+     * bench/verify_factors.c checks ROUNDS. */
     void (*rounded)(const struct ddp_compress_spec *spec, float scale, uint64_t key, size_t first,
                     const float *acc, size_t n, float *sent);
 };
@@ -167,34 +166,34 @@ int ddp_compress_parse(const char *text, struct ddp_compress_spec *spec,
 /* Parses every text of a list. Returns DDP_EUSAGE if a text is not valid or is given twice. */
 int ddp_compress_parse_list(const struct ddp_string_list *texts, struct ddp_compress_list *out,
                             struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the specification of a compressor with this argument, which must be legal. NaN stands for
- * no argument. */
+/* Returns the specification of a compressor with a legal argument, or without an argument if
+ * `argument` is NaN. */
 struct ddp_compress_spec ddp_compress_with(const struct ddp_compressor *compressor,
                                            double argument);
 /* Returns the compressor of this name, or NULL. */
 const struct ddp_compressor *ddp_compressor_find(const char *name);
-/* Returns the largest magnitude to which fp16 clips values that were multiplied by `scale`. A
- * larger clip is reduced to this limit. If `scale` is 1/P, a sum of P values within this limit is
- * finite in f16, even if every partial sum is rounded. If `scale` is 1, the limit is the largest
- * finite f16. */
+/* Returns the largest legal clip for fp16 values that were multiplied by `scale`. fp16 reduces a
+ * larger clip to this limit. If `scale` is 1/P, the sum of P values within the limit is finite in
+ * f16, even if every partial sum is rounded. If `scale` is 1, the limit is the largest finite
+ * f16. */
 double ddp_compress_f16_limit(double scale);
 /* Returns the part of `text` that begins with a modifier such as "+sr", or the end of `text`. The
- * sign of an exponent, as in 1e+3, begins no modifier. */
+ * sign of an exponent, as in 1e+3, does not begin a modifier. */
 const char *ddp_compress_modifier(const char *text);
 /* Returns the key of the random numbers with which `rank` rounds in an exchange. `calls`: number of
- * earlier exchanges. The sums are rounded with the key of the rank that would follow the last one.
- */
+ * earlier exchanges. All ranks round the sums with the key of rank P, where P is the number of
+ * ranks. */
 uint64_t ddp_compress_key(uint64_t seed, int rank, uint64_t calls);
-/* Returns the type of the codes, the size of the blocks, and whether rounding is stochastic. For
- * DDP_COMBINE_BLOCKS only. */
+/* For DDP_COMBINE_BLOCKS: returns the type of the codes, the size of the blocks, and whether
+ * rounding is stochastic. */
 struct ddp_quant ddp_compress_quant(const struct ddp_compress_spec *spec);
 /* Returns true if the compressor sends every element unchanged, as f32. */
 bool ddp_compressor_is_lossless(const struct ddp_compressor *c);
-/* Returns true if `feedback` switches error feedback on for this compressor. A lossless compressor
- * never uses error feedback. */
+/* Returns whether this compressor uses error feedback if the user has chosen `feedback`. A lossless
+ * compressor never uses error feedback. */
 bool ddp_compress_keeps(const struct ddp_compress_spec *spec, enum ddp_feedback feedback);
 
-/* Returns the shape of a bucket of n elements as the matrix that is nearest to a square. */
+/* Returns the shape of a bucket of n elements as a matrix that is nearly square. */
 struct ddp_tensor ddp_compress_flat(size_t n);
 
 /* Encodes e->in with the compressor of e->spec, which must not have rounds. Uses error feedback if
@@ -203,30 +202,30 @@ struct ddp_tensor ddp_compress_flat(size_t n);
  *
  *   acc = in * scale + residual;   sent = decode(encode(acc));   residual = acc - sent
  *
- * If fuses_feedback is set, encode() updates the residual itself. For a compressor that selects
- * entries, the sent values before their multiplication by `scale` plus the new residual are then
- * equal to in + old residual, bit for bit. The residual of SUM and BLOCKS is computed in f32. For
- * 16 bits it is exact unless the value overflowed, became subnormal or was clipped by a large
- * amount. For signs it is rounded if acc is much smaller than the mean magnitude of its block. A
- * residual that is not finite becomes 0. Sources: F. Seide et al., 1-bit SGD, Interspeech
+ * The residual of SUM and BLOCKS is computed in f32, and may be rounded. With 16-bit values, the
+ * residual is exact unless the value overflowed, became subnormal or was clipped by a large amount.
+ * With signs, the residual is rounded if acc is much smaller than the mean magnitude of the block.
+ * A residual that is not finite becomes 0. For GATHER, encode() updates the residual itself
+ * (fuses_feedback). The sent values, before they are multiplied by `scale`, and the new residual
+ * then add up to in + old residual, bit for bit. Sources: F. Seide et al., 1-bit SGD, Interspeech
  * 2014; S. Karimireddy et al., Error feedback fixes SignSGD, ICML 2019. */
 void ddp_feedback_encode(struct ddp_encode *e);
 
-/* An entry of a list from which the user chooses by NAME or NAME:ARG. */
+/* An entry of a list from which the user chooses one by NAME or NAME:ARG. */
 struct ddp_named {
     const char *name, *summary;
     const char *argument_help; /* as in struct ddp_compressor */
     const char *modifier;      /* such as "+sr", or NULL if the entry has none */
 };
-/* Modifier of the compressors for which it is legal, or NULL. */
+/* Returns the modifier that is legal for this compressor, or NULL. */
 const char *ddp_compressor_modifier(const struct ddp_compressor *compressor);
 /* Stores the i-th compressor in *out. Returns false past the end. */
 bool ddp_compressor_at(int i, struct ddp_named *out);
 /* Splits `text`, NAME or NAME:ARG, and finds NAME in a list. Sets *index to the position in the
- * list. Sets *argument to the text behind the colon, or to NULL if there is no colon. Returns
- * DDP_EUSAGE if the name is unknown, or if an argument is missing or not allowed. `what`, for
- * example "compressor", names the kind of entry in the message. If NAME is unknown, the hint
- * suggests the nearest legal name, or lists all entries if no name is near. */
+ * list. Sets *argument to the text after the colon, or to NULL if there is no colon. Returns
+ * DDP_EUSAGE if the name is unknown, or if an argument is missing or not allowed. The message
+ * contains `what`, which is the kind of entry, for example "compressor". If NAME is unknown, the
+ * hint suggests the nearest legal name, or lists all entries if no name is near. */
 int ddp_named_find(const char *what, bool (*at)(int i, struct ddp_named *out), const char *text,
                    int *index, const char **argument, struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the form in which the user gives an entry, for example "topk:D", "q8[:BLOCK][+sr]" or

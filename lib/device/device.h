@@ -75,7 +75,7 @@ struct ddp_device {
      * an accelerator. The driver then does not work in child processes, so a process must not probe
      * before it forks ranks (device/stream.h). */
     int (*probe)(struct ddp_err *err);
-    /* Returns the number of devices of this kind, 0 if none is usable. */
+    /* Returns the number of devices of this kind, or 0 if none is usable. */
     int (*count)(void);
     /* Makes the calling thread use device `index` from now on. */
     int (*select)(int index, struct ddp_err *err);
@@ -104,12 +104,12 @@ extern const struct ddp_device ddp_dev_cpu;
  * the first call of probe, count, select or info opens (cuda/cuda_module.h). Until such a call
  * succeeds, the members after `info` are NULL. */
 const struct ddp_device *const *ddp_device_all(void);
-/* Returns the entry of ddp_device_all with this name, such as "cuda". NULL: there is none. */
+/* Returns the entry of ddp_device_all with this name, such as "cuda", or NULL if there is none. */
 const struct ddp_device *ddp_device_find(const char *name);
 /* Returns whether the device is the processor, at any SIMD level. */
 bool ddp_device_is_cpu(const struct ddp_device *device);
 /* Returns the CPU device at a SIMD level, never NULL. Callers pass ddp_cpu_best_simd(), or a lower
- * level if the environment variable DDPBENCH_SIMD asks for it. Results are bit-identical at every
+ * level if the environment variable DDPBENCH_SIMD asks for one. Results are bit-identical at every
  * level. */
 const struct ddp_device *ddp_device_cpu(enum ddp_simd level);
 

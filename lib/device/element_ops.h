@@ -69,9 +69,9 @@ DDP_BOTH float ddp_fp8_widen(uint8_t c, enum ddp_dtype type)
     return ddp_f16_widen((uint16_t)((c & 0x80) << 8 | (c & 0x7f) << 7)) * 256.0f;
 }
 
-/* Rounds x to nearest even, as ml-dtypes does, and keeps its sign. A magnitude above 464 becomes
- * NaN in fp8-e4m3. A magnitude of at least 61440 becomes infinite in fp8-e5m2. Subnormal results
- * are rounded by adding a number whose ulp is the subnormal step. */
+/* Rounds x to nearest even, as the Python package ml-dtypes does, and keeps the sign of x. A
+ * magnitude above 464 becomes NaN in fp8-e4m3. A magnitude of at least 61440 becomes infinite in
+ * fp8-e5m2. Subnormal results are rounded by adding a number whose ulp is the subnormal step. */
 DDP_BOTH uint8_t ddp_fp8_narrow(float x, enum ddp_dtype type)
 {
     const int e4m3 = type == DDP_FP8_E4M3, shift = e4m3 ? 20 : 21;
@@ -153,7 +153,7 @@ DDP_BOTH double ddp_combine_f64(double a, double b, enum ddp_op op)
     return op == DDP_PROD ? a * b : a + b;
 }
 
-/* The last operation on a combined value: the division by struct ddp_reduce's divisor. */
+/* How a combined value is divided by the divisor of struct ddp_reduce. */
 enum ddp_finish_op { DDP_FINISH_NONE, DDP_FINISH_MULTIPLY, DDP_FINISH_DIVIDE };
 struct ddp_finish {
     enum ddp_finish_op how;
@@ -187,7 +187,7 @@ DDP_BOTH double ddp_finish_f64(double a, struct ddp_finish f)
     return f.how == DDP_FINISH_DIVIDE ? a / f.scale : a;
 }
 
-/* Returns in + residual if both exist, else the one that exists. */
+/* Returns in + residual if both exist, else the value that exists. */
 DDP_BOTH float ddp_add_residual(float in, float residual, int has_in, int has_residual)
 {
     return ddp_f32_canonical(has_in && has_residual ? in + residual : has_in ? in : residual);

@@ -1,6 +1,6 @@
-/* The inputs of verified collectives and their right results, one element at a time. nvcc and the C
- * compiler compile this header, so that GPU kernels, the CPU and tests compute the same bits.
- * bench/verify.c computes the same values in blocks, with functions of its own. */
+/* Computes the inputs of verified collectives and their correct results, one element at a time.
+ * nvcc and the C compiler compile this header, so that GPU kernels, the CPU and tests compute the
+ * same bits. bench/verify.c computes the same values in blocks, with functions of its own. */
 #ifndef DDP_DEVICE_INPUT_OPS_H
 #define DDP_DEVICE_INPUT_OPS_H
 
@@ -9,7 +9,7 @@
 #include "base/dtype.h"
 #include "device/element_ops.h"
 
-/* The inputs, as integers.
+/* The inputs are integers.
  *
  * Each block of elements has a seed. The seed is a hash of the rank, the number of the block and
  * the round. An element is a scrambled term of the Weyl sequence that starts at the seed of its
@@ -20,8 +20,8 @@
  * they stay in the first-level or second-level cache. */
 #define DDP_VERIFY_BLOCK 1024
 
-/* Ranges of the values of an input. For POWERS, the number of a block and the round decide which
- * ranks are *active* in this block. */
+/* Ranges of the values of an input. For the two POWERS ranges, the number of a block and the round
+ * decide which ranks are *active* in this block. */
 enum ddp_verify_range {
     DDP_VERIFY_SIGNED,         /* [-2^bits, 2^bits) */
     DDP_VERIFY_UNSIGNED,       /* [0, 2^bits) */
@@ -31,16 +31,16 @@ enum ddp_verify_range {
 struct ddp_verify_input {
     enum ddp_verify_range range;
     int bits;
-    /* Number of active ranks. For POWERS, only the active ranks of a block have elements 2 and -2.
-     * For the other ranges, the index of an element and the round decide which ranks are active at
-     * this element. The element of every other rank is 0. */
+    /* Number of active ranks. For the POWERS ranges, only the active ranks of a block have elements
+     * 2 and -2. For SIGNED and UNSIGNED, the index of an element and the round decide which ranks
+     * are active at this element. The other ranks have 0 at this element. */
     int active;
     int ranks;
     /* All values are multiples of this factor. The factor is 1, except for averages of floats of 16
-     * and 8 bits, for which it can make the division exact. */
+     * and 8 bits. For these, the factor can make the division exact. */
     int32_t factor;
     /* An element is a value times this number. For u32, i64 and u64 and all operations except the
-     * product, the scale makes the elements fill all bits of the type. Otherwise it is 1. */
+     * product, the scale makes the elements fill all bits of the type. Otherwise the scale is 1. */
     int64_t scale;
 };
 
@@ -62,8 +62,8 @@ DDP_BOTH uint64_t ddp_input_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Returns whether the rank is active. `turn` is the round plus the index of the element. For
- * POWERS, it is the round plus the number of the block. */
+/* Returns whether the rank is active. `turn` is the round plus the index of the element. For the
+ * POWERS ranges, `turn` is the round plus the number of the block. */
 DDP_BOTH int ddp_input_active(const struct ddp_verify_input *in, int rank, uint64_t turn)
 {
     return ((uint64_t)rank + turn) % (uint64_t)in->ranks < (uint64_t)in->active;

@@ -11,11 +11,11 @@
  * codes are 0, so all values of the block decode to NaN.
  *
  * With stochastic rounding, code is one of the two codes next to y = x * (top / max). The nearest
- * code is not taken if u * gap < |y - nearest| and |y| < top, where gap is the distance of the two
+ * code is not taken if u * gap < |y - nearest| and |y| < top, where gap is the distance between the
  * codes and u is the random number of the element. The expected value of the decoded value is then
  * x, up to 2^-24 of a gap and the rounding of scale. The random number of element i of an array is
- * (h >> 8) * 2^-24, where h is the hash lowbias32 by C. Wellons (2018) of i + key, with the upper
- * half of key in its middle. In 32-bit arithmetic:
+ * (h >> 8) * 2^-24. The hash h is lowbias32 by C. Wellons (2018), applied to i + key, with one more
+ * step that mixes in the upper half of key. In 32-bit arithmetic:
  *   h = i + key
  *   h = (h ^ h >> 16) * 0x7feb352d ^ key >> 32
  *   h = (h ^ h >> 15) * 0x846ca68b
@@ -25,12 +25,12 @@
  * block / 2 + j in its high 4 bits.
  *
  * A code of DDP_QUANT_SIGN is one bit, the sign bit of x. The scale is the mean magnitude of the
- * block, so an element decodes to the mean magnitude or its negative. The elements that fill up the
- * last block are not part of the mean. Bit b of byte j belongs to element b * block / 8 + j. The
- * sum of the magnitudes is computed in f32. It has DDP_QUANT_PARTS partial sums. Partial sum k adds
- * the elements k, k + DDP_QUANT_PARTS, and so on, in this order. Then the upper half of the partial
- * sums is added to the lower half until one is left. If this sum is not finite, the scale is NaN
- * and the codes are 0. */
+ * block, so an element decodes to the mean magnitude or its negative. The mean does not include the
+ * zeros that fill up the last block. Bit b of byte j belongs to element b * block / 8 + j. The
+ * magnitudes are added in f32, in DDP_QUANT_PARTS partial sums. Partial sum k adds the elements k,
+ * k + DDP_QUANT_PARTS, and so on, in this order. Then the upper half of the partial sums is added
+ * to the lower half, again and again until one sum is left. If this sum is not finite, the scale is
+ * NaN and the codes are 0. */
 #ifndef DDP_DEVICE_QUANT_H
 #define DDP_DEVICE_QUANT_H
 
@@ -62,11 +62,10 @@ enum ddp_quant_code {
 struct ddp_quant {
     enum ddp_quant_code code;
     size_t block; /* elements of a block */
-    /* Only for encoding. `first`: index of the first encoded element in its array, a multiple of
-     * the block. Signs are never rounded stochastically. */
+    /* Only encoding uses the members below. Signs are never rounded stochastically. */
     bool stochastic;
     uint64_t key;
-    size_t first;
+    size_t first; /* index of the first encoded element in its array, a multiple of the block */
 };
 
 /* Returns the largest code. A sign counts as 1. */

@@ -1,13 +1,13 @@
-/* The parts of device cuda's selection kernels in which the threads of a block need not
- * communicate. A CPU can run these parts, too, one block after the other
- * (tests/unit/test_select_tile.c, test_radix_rank.c). It has three parts: selection in index order,
+/* This header has the code of device cuda's selection kernels in which the threads of a block do
+ * not communicate. A CPU can run this code, too, one block after the other
+ * (tests/unit/test_select_tile.c, test_radix_rank.c). The sections are: selection in index order,
  * the search for the rank-th largest magnitude, and the positions of a sample. */
 #ifndef DDP_DEVICE_SELECT_OPS_H
 #define DDP_DEVICE_SELECT_OPS_H
 
 #include "device/element_ops.h"
 
-/* Selection in index order by independent blocks of threads.
+/* This section selects values in index order, with independent blocks of threads.
  *
  * An array is divided into *tiles*. A block of threads takes one tile at a time and processes it in
  * three steps:
@@ -41,7 +41,8 @@ struct ddp_cut {
     uint32_t ties;
 };
 
-/* The inputs and the effects of a selection. Kernels are compiled for constant modes. */
+/* Flags that say what a selection reads and stores. The flags of a kernel are a compile-time
+ * constant. */
 enum ddp_tile_mode {
     DDP_TILE_IN = 1,       /* values come from `in` */
     DDP_TILE_RESIDUAL = 2, /* the residual is an input, too, and keeps the values not selected */
@@ -166,7 +167,8 @@ DDP_BOTH unsigned ddp_word_state(uint64_t word)
     return (unsigned)(word >> 62);
 }
 
-/* Returns the counts of a word. Counts can be added, because every sum is below 2^31. */
+/* Returns both counts of a word as one integer. Such integers can be added, because every sum of
+ * counts is below 2^31. */
 DDP_BOTH uint64_t ddp_word_counts(uint64_t word)
 {
     return word & 0x3fffffffffffffffu;
@@ -182,11 +184,11 @@ DDP_BOTH uint32_t ddp_counts_equal(uint64_t counts)
     return (uint32_t)counts & 0x7fffffffu;
 }
 
-/* Evaluates a window of the look-back: the words of 32 tiles. Bit 0 belongs to the nearest tile
- * before the tile that looks back. absent and prefix are masks of the words in state ABSENT and
- * PREFIX. Positions before tile 0 count as PREFIX. Returns how many words, from bit 0 on, can be
- * added now. If this number is 0, the caller reads the words again. Sets *last to whether the
- * look-back ends in this window. */
+/* Evaluates a window of the look-back: the words of 32 tiles. `absent` and `prefix` are masks of
+ * the words in state ABSENT and PREFIX. Bit 0 of a mask belongs to the nearest tile before the tile
+ * that looks back. Positions before tile 0 count as PREFIX. Returns how many words, from bit 0 on,
+ * can be added now. If this number is 0, the caller reads the words again. Sets *last to whether
+ * the look-back ends in this window. */
 DDP_BOTH int ddp_window_take(uint32_t absent, uint32_t prefix, int *last)
 {
     const int usable = absent ? ddp_lowest_bit(absent) : 32;
@@ -251,7 +253,7 @@ DDP_BOTH uint32_t ddp_cut_total(struct ddp_cut cut, uint64_t counts)
     return ddp_counts_above(counts) + (equal < cut.ties ? equal : cut.ties);
 }
 
-/* The rank-th largest magnitude, by radix passes.
+/* This section finds the rank-th largest magnitude by radix passes.
  *
  * A magnitude has 31 bits, which are three *digits* of 11, 10 and 10 bits, the highest first. The
  * digits found so far are the *prefix*. A *pass* takes the values that begin with the prefix and
@@ -313,7 +315,7 @@ DDP_BOTH struct ddp_radix ddp_radix_step(struct ddp_radix r, int pass, const uin
     return r;
 }
 
-/* A sample of the array suggests a *floor*, a magnitude that slightly more than k of n elements
+/* A sample of the array suggests a *floor*, a magnitude that slightly more than k of the n elements
  * reach. The sample consists of lines of 32 neighbours. The array is divided into ranges of about
  * equal length. From each range, the sample takes one line at a random position. */
 #define DDP_SAMPLE      65536
@@ -321,10 +323,10 @@ DDP_BOTH struct ddp_radix ddp_radix_step(struct ddp_radix r, int pass, const uin
 
 /* How top-K uses a sample. */
 struct ddp_sample_plan {
-    /* Rank of the floor in the sample; 0: do not sample. It is k scaled to the size of the sample,
-     * plus a margin. The margin is 1/16 of the scaled k, plus 4 standard deviations of a binomial
-     * count, plus 1. The 1/16 is needed because the elements of a line are often alike, so the
-     * sample varies more than a binomial count. */
+    /* Rank of the floor in the sample; 0: do not sample. The rank is k scaled to the size of the
+     * sample, plus a margin. The margin is 1/16 of the scaled k, plus 4 standard deviations of a
+     * binomial count, plus 1. The 1/16 is needed because the elements of a line are often alike, so
+     * the sample varies more than a binomial count. */
     uint32_t rank;
     /* Room for the *candidates*, the elements that reach the floor, with a further margin. If the
      * candidates do not fit, the whole array is read again. */

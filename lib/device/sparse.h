@@ -77,11 +77,11 @@ struct ddp_grad_kernels {
      * `in` and `residual` are given. */
     size_t (*select_threshold)(struct ddp_select *s, float threshold);
     /* Selects exactly the min(k, n) values of largest magnitude. Among equal magnitudes, lower
-     * indices are selected first. scratch has room for n elements of 8 bytes; its contents are
-     * undefined. hint may be NULL. On entry *hint is 0 or the bits of a float that is
-     * probably near the k-th largest magnitude. If hint is NULL or *hint is 0, the kernel uses a
-     * sample instead. If anything was selected, *hint becomes the smallest selected magnitude. The
-     * hint changes the time, but not the result. */
+     * indices are selected first. scratch has room for n elements of 8 bytes and is uninitialised.
+     * hint may be NULL. On entry *hint is 0, or the bits of a float that is probably near the k-th
+     * largest magnitude. If hint is NULL or *hint is 0, the kernel uses a sample instead. If
+     * anything was selected, *hint becomes the smallest selected magnitude. The hint changes the
+     * time, but not the result. */
     size_t (*select_topk)(struct ddp_select *s, size_t k, uint32_t *hint, void *scratch);
 
     /* dst[index] += value for every entry. dst [n]; every index < n. */
@@ -102,8 +102,8 @@ struct ddp_grad_kernels {
      *   g = grad + wd * p
      *   m = b1 * m + (1 - b1) * g;   v = b2 * v + (1 - b2) * g * g
      *   p -= (m * (lr / c1)) / (sqrt(v) * (1 / sqrt(c2)) + eps)
-     * where c1 = 1 - b1^step and c2 = 1 - b2^step. The factors are computed in double and rounded
-     * once. Moves 28n bytes. */
+     * where c1 = 1 - b1^step and c2 = 1 - b2^step. The factors lr / c1 and 1 / sqrt(c2) are
+     * computed in double and rounded once. Moves 28n bytes. */
     void (*adam)(float *p, float *m, float *v, const float *grad, size_t n,
                  const struct ddp_adam *a);
 };

@@ -67,8 +67,8 @@ struct ddp_stream_ops {
     /* Work that is put on s after hold() waits until release() is called. The caller can thus put
      * several pieces of work on the stream before the first one begins. s must be idle when hold()
      * is called. Between the two calls the caller must not wait for s, and must put at most about
-     * 100 pieces of work on s. Otherwise a call might never return. On the CPU, whose streams work
-     * at once, both functions do nothing. */
+     * 100 pieces of work on s. Otherwise one of these calls might never return. On the CPU, whose
+     * streams work at once, both functions do nothing. */
     void (*hold)(struct ddp_stream *s);
     void (*release)(struct ddp_stream *s);
 

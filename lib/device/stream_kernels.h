@@ -1,12 +1,12 @@
-/* Kernels on a stream: those of device/sparse.h, the reduction, and a few that the sync strategies
- * and the verification need. The lengths of lists stay on the device, so that the host need not
- * wait between two kernels.
+/* Kernels that run on a stream: most kernels of device/sparse.h, the reduction, and a few kernels
+ * that the sync strategies and the verification need. The lengths of lists stay on the device, so
+ * that the host need not wait between two kernels.
  *
  * Callers reach the kernels through struct ddp_device (member `stream_kernels`). All arrays are
  * device memory, except the arrays of pointers in struct ddp_reduce, which are read during the
  * call. The results have the same bits as those of device/sparse.h and ddp_device.reduce. Arrays
  * have fewer than 2^31 elements, except those of write_expected and count_wrong. The functions do
- * not wait and do not allocate. The caller passes scratch memory to select and merge. */
+ * not wait and do not allocate. The caller passes scratch memory to the selections and to merge. */
 #ifndef DDP_DEVICE_STREAM_KERNELS_H
 #define DDP_DEVICE_STREAM_KERNELS_H
 

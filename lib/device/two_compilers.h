@@ -56,9 +56,9 @@ DDP_BOTH float ddp_f16_widen(uint16_t h)
 }
 
 /* Converts binary32 to binary16, rounding to nearest even. A NaN becomes canonical. Magnitudes of
- * at least 65520 become infinite. On the CPU, 0.5 is added to magnitudes below 2^-14. The
- * distance of f32 values near 0.5 is 2^-24, as that of binary16 values below 2^-14, so the addition
- * rounds. */
+ * at least 65520 become infinite. On the CPU, 0.5 is added to magnitudes below 2^-14. This addition
+ * rounds correctly, because f32 values just above 0.5 and binary16 values below 2^-14 are both
+ * spaced 2^-24 apart. */
 DDP_BOTH uint16_t ddp_f16_narrow(float x)
 {
 #if DDP_ON_GPU
@@ -102,7 +102,7 @@ DDP_BOTH void ddp_load4(float *to, const float *from, uint32_t i, int count, int
 {
 #if DDP_ON_GPU
     if (vectors && count == 4) {
-        const float4 v = __ldcs((const float4 *)(from + i)); /* read once, so evict first */
+        const float4 v = __ldcs((const float4 *)(from + i)); /* not read again, so evict first */
         to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
         return;
     }

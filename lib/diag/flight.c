@@ -13,9 +13,8 @@
 
 /* Writes the text into the buffer that is not current, then makes this buffer current. The buffer
  * that a reader reads is written again only after `phase_version` has changed. The words are stored
- * with release order, so a reader that sees a new word also sees the new version, and tries again.
- * Fences are not used, because ThreadSanitizer
- * does not model them. */
+ * with release order, so a reader that sees a new word also sees that the version has changed, and
+ * tries again. Fences are not used, because ThreadSanitizer does not model them. */
 void ddp_flight_phase(struct ddp_flight *f, const char *fmt, ...)
 {
     char text[DDP_FLIGHT_PHASE_BYTES] = {0};

@@ -2,10 +2,10 @@
  * process can read it after the rank has died.
  *
  * A rank writes only its own recorder. Recorders lie in the shared segment if there is one, else in
- * the heap of the process. The supervisor or a watchdog thread reads them. Recording takes a few
- * stores, without locks, clock reads or function calls. All members of an entry are stored before
- * the operation is counted in `entered`. ddp_flight_at() returns false if the entry was overwritten
- * during the read. */
+ * the heap of the process. The supervisor, watchdog threads, and ranks that report a hang read
+ * them. Recording an operation takes a few stores, without locks, clock reads or function calls.
+ * All members of an entry are stored before the operation is counted in `entered`. ddp_flight_at()
+ * returns false if the entry was overwritten during the read. */
 #ifndef DDP_DIAG_FLIGHT_H
 #define DDP_DIAG_FLIGHT_H
 
@@ -35,7 +35,8 @@ struct ddp_flight_op {
 #define DDP_FLIGHT_NO_SEQ UINT64_MAX
 
 /* One recorded operation. All members are atomics, because another thread may read while the owner
- * writes. All members but `state` are stored with relaxed order, which compiles to plain stores. */
+ * writes. All members except `state` are stored with relaxed order, which compiles to plain
+ * stores. */
 struct ddp_flight_entry {
     _Atomic(uint64_t) group, seq, bytes;
     _Atomic(uint16_t) ranks;
@@ -136,7 +137,8 @@ void ddp_flight_describe(const struct ddp_flight *f, char *out, size_t out_bytes
 /* Returns true if the rank has entered an operation and not left it. Sets *index to the index of
  * the newest operation if there is one. */
 bool ddp_flight_busy(const struct ddp_flight *f, uint64_t *index);
-/* Reads the newest operation and its state; returns false if there is none. */
+/* Reads the newest operation and its state. Returns false if there is none, or if its entry was
+ * overwritten during the read. */
 bool ddp_flight_newest(const struct ddp_flight *f, struct ddp_flight_op *op,
                        enum ddp_flight_state *state);
 /* Writes "allreduce seq 41", or for a group "allreduce seq 41 of a group of 3". */
@@ -145,7 +147,8 @@ void ddp_flight_name(const struct ddp_flight_op *op, char *out, size_t out_bytes
 void ddp_flight_size(const struct ddp_flight_op *op, char *out, size_t out_bytes);
 /* Writes the phase as printable text, or "start" before the first phase. */
 void ddp_flight_phase_text(const struct ddp_flight *f, char *out, size_t out_bytes);
-/* Reads an operation by its index; returns false if the ring no longer holds it. */
+/* Reads an operation by its index. Returns false if the ring does not hold it yet, or no longer
+ * holds it. */
 bool ddp_flight_at(const struct ddp_flight *f, uint64_t index, struct ddp_flight_op *op,
                    enum ddp_flight_state *state);
 /* Returns the name of an operation, given its `what`. */

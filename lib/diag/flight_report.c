@@ -3,8 +3,8 @@
  * standing):
  *   OUTSIDE  the rank is not known to be in the group
  *   NEVER    the rank has not entered the operation
- *   OTHER    the rank has entered another operation, or one of another size or type, under the same
- *            sequence number; this happens if the ranks run different programs
+ *   OTHER    under the same sequence number, the rank has entered a different operation, or the
+ *            same operation with another size or type; then the ranks run different programs
  *   INSIDE   the rank is in the operation, or failed in it
  *   LEFT     the rank has left the operation */
 #include "diag/flight_report.h"

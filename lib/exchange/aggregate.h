@@ -1,6 +1,6 @@
-/* Placement of the sums of dense gradients, after MXNet's KVStore. A placement says which ranks add
- * up which part of the gradients. To add a placement, write it in aggregate.c and add it to both
- * arrays in ddp_aggregates().
+/* Placements of the sums of dense gradients, as in MXNet's KVStore. A placement says which ranks
+ * add up which part of the gradients. To add a placement, write it in aggregate.c and add it to
+ * both arrays in ddp_aggregates().
  *
  *   allreduce    one all-reduce of the whole array
  *   local        reduce to rank 0, then broadcast
@@ -79,7 +79,8 @@ const struct ddp_aggregate *const *ddp_aggregates(void);
 extern const struct ddp_aggregate ddp_aggregate_scatter, ddp_aggregate_gather;
 
 /* Plans the collectives of a placement. Not collective. Returns DDP_EUSAGE if the algorithm is
- * unknown, or DDP_EUNAVAIL if the algorithm does not support this communicator or array. */
+ * unknown or one of the collectives has no algorithm of this name. Returns DDP_EUNAVAIL if the
+ * algorithm does not support this communicator or array, and DDP_ENOMEM if memory runs out. */
 int ddp_aggregation_create(const struct ddp_aggregate *how, const struct ddp_aggregate_setup *setup,
                            struct ddp_aggregation **out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_aggregation_destroy(struct ddp_aggregation *a);
@@ -88,9 +89,9 @@ void ddp_aggregation_destroy(struct ddp_aggregation *a);
 int ddp_aggregation_run(struct ddp_aggregation *a, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the bytes that other ranks received from this rank since create. The bytes of algorithms
  * that send messages are counted. *counted becomes true if all algorithms of the plan send
- * messages. For an algorithm that sends no messages the function assumes a fixed number of bytes.
- * All-reduce: 2(P-1)/P of the array. Reduce-scatter and all-gather: (P-1)/P of the array. Reduce:
- * the array, or 0 at the root. Broadcast: P-1 times the array at the root, else 0. */
+ * messages. For an algorithm that sends no messages, the number of bytes is modelled. All-reduce:
+ * 2(P-1)/P of the array. Reduce-scatter and all-gather: (P-1)/P of the array. Reduce: the array, or
+ * 0 at the root. Broadcast: P-1 times the array at the root, else 0. */
 double ddp_aggregation_wire_bytes(const struct ddp_aggregation *a, bool *counted);
 
 /* Assigns `count` keys to owners, from the largest key to the smallest. Each key goes to the owner

@@ -242,8 +242,8 @@ static int start_ordered(struct ddp_buckets *b, struct bucket *bucket, struct dd
     return rc;
 }
 
-/* Starts the exchange of a full bucket. Without a progress thread and if the buckets are not
- * ordered, the exchange is complete on return. */
+/* Starts the exchange of a full bucket. If the buckets are not ordered and there is no progress
+ * thread, the exchange is complete on return. */
 static int start(struct ddp_buckets *b, struct bucket *bucket, struct ddp_err *err)
 {
     if (b->setup.ordered)

@@ -28,8 +28,8 @@
 extern "C" {
 #endif
 
-/* Elements [offset, offset + count) of the sequence. They lie in the tensors
- * [first, first + tensors). */
+/* One bucket: elements [offset, offset + count) of the sequence. These elements lie in `tensors`
+ * consecutive tensors, from tensor `first` on. */
 struct ddp_bucket {
     int first, tensors;
     size_t offset, count;
@@ -94,10 +94,9 @@ int ddp_buckets_ready(struct ddp_buckets *b, int tensor, struct ddp_err *err) DD
  * caller. */
 int ddp_buckets_finish(struct ddp_buckets *b, struct ddp_err *err) DDP_MUST_CHECK;
 /* With `ordered`, waits until the exchanges of the last step are complete. Fails at the deadline of
- * the communicator. The
- * start of the first bucket of a step does the same. Without `ordered` there is nothing to wait
- * for. Call this function before a wait for the compute stream, because that wait has no
- * deadline. */
+ * the communicator. The start of the first bucket of a step also calls this function. Without
+ * `ordered` there is nothing to wait for. Call this function before a wait for the compute stream,
+ * because that wait has no deadline. */
 int ddp_buckets_settle(struct ddp_buckets *b, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns sums since create. exchange_ns: duration of the exchanges. exposed_ns: time that the
  * caller waited for the exchanges. With `ordered`, both are times by the device's clock, and

@@ -19,8 +19,8 @@ struct block {
     void *raw, *at;
 };
 
-/* Members marked SUM, BLOCKS, GATHER or ROUNDS are used only by compressors with this value of
- * `combine`. */
+/* Members marked SUM, BLOCKS, GATHER or ROUNDS are used only by compressors with that value of
+ * `combine` (compress.h). */
 struct host {
     struct ddp_compressed base;
     const struct ddp_compressor *compressor;
@@ -114,7 +114,8 @@ static int choose_sparse(struct host *x, struct ddp_err *err)
     return x->alg != NULL ? 0 : DDP_EUNAVAIL;
 }
 
-/* Checks the name of the algorithm. Each compressor that quantises blocks has exactly one. */
+/* Checks the name of the algorithm. Each compressor that quantises blocks has exactly one
+ * algorithm. */
 static int check_blocks(const struct ddp_compressed_setup *s, struct ddp_err *err)
 {
     const char *name = ddp_block_exchange_name(s->spec.compressor);
@@ -378,7 +379,8 @@ static int exchange(struct host *x, struct ddp_err *err)
 }
 
 /* Number of elements that are decoded at a time, a multiple of every quantised block. Decoding
- * reads them twice: to check for overflow, and to convert. The second read is from the cache. */
+ * reads each element twice: to check for overflow, and to convert it. The second read is from the
+ * cache. */
 #define BLOCK ((size_t)4096)
 
 /* Returns the mask of the exponent bits. In an infinity or a NaN all of these bits are 1. */

@@ -39,14 +39,15 @@ struct ddp_compressed_setup {
     struct ddp_compress_spec spec;
     /* feedback: keep the values that were not sent and add them in the next run. The compressor
      * `none` sends everything, so it ignores `feedback`. average: divide by the number of ranks.
-     * 16-bit and quantising compressors divide before the sum. powersgd divides the result. Sparse
-     * compressors divide the sent values (oktopk: the selected sums), but not the residual. */
+     * 16-bit and quantising compressors divide before the sum. powersgd divides the result. topk
+     * and threshold divide the sent values, and oktopk divides the selected sums. None of these
+     * three divides the residual. */
     bool feedback, average;
     /* Only on a device: each run also waits for its decoding, and the host's clock measures each
      * phase. Set `timed` only if nothing else uses the stream. */
     bool timed;
-    /* Algorithm of the sparse or dense exchange. NULL or "auto" selects one. Only some of
-     * the sparse ones run on a device (coll/sparse/sparse_coll.h). */
+    /* Algorithm of the sparse or dense exchange. NULL or "auto": chosen automatically. Only some
+     * sparse algorithms run on a device (coll/sparse/sparse_coll.h). */
     const char *algorithm;
     uint64_t seed; /* of stochastic rounding; the same on all ranks */
 };
@@ -69,24 +70,25 @@ struct ddp_compressed_counters {
 };
 
 /* Prepares the exchange. Collective, because it may allocate registered memory. All ranks return
- * the same code. Errors: DDP_EUSAGE if the algorithm is unknown. DDP_EUNAVAIL if the algorithm does
- * not support this backend, or if the device cannot compress. DDP_ENOMEM if memory runs out. */
+ * the same code. Errors: DDP_EUSAGE if the algorithm is unknown, or if n >= 2^32 with sparse lists
+ * in host memory. DDP_EUNAVAIL if the algorithm does not support this backend, or if the device
+ * cannot compress. DDP_ENOMEM if memory runs out. */
 int ddp_compressed_create(const struct ddp_compressed_setup *setup, struct ddp_compressed **out,
                           struct ddp_err *err) DDP_MUST_CHECK;
-/* Frees x, which may be NULL. All ranks must make the call in the same order, because it frees
- * registered memory. */
+/* Frees x, which may be NULL. The call frees registered memory, so all ranks make their calls of
+ * create and destroy in the same order. */
 void ddp_compressed_destroy(struct ddp_compressed *x);
 /* Runs one exchange. Collective. Does not allocate, except in backend shm for a message that
- * arrives before its receive is posted. On a device its work on the stream may be unfinished on
+ * arrives before its receive is posted. On a device, work on the stream may be unfinished on
  * return, unless `timed` is set. */
 int ddp_compressed_run(struct ddp_compressed *x, struct ddp_err *err) DDP_MUST_CHECK;
-/* Reads the counters. On a device this waits for the stream. On a device without `timed`,
+/* Reads the counters. On a device, the call waits for the stream. On a device without `timed`,
  * exchange_ns is the time that the host spent in all runs, and encode_ns and decode_ns are 0. */
 void ddp_compressed_counters(const struct ddp_compressed *x, struct ddp_compressed_counters *out);
 /* Returns the residual [n], or NULL without feedback. With `average`, the residual of a 16-bit or
- * quantising compressor is already divided by the number of ranks, as are the values that it sends.
- * The residual of a sparse compressor, and of one with rounds, is not divided. On a device the
- * residual is device memory. */
+ * quantising compressor is already divided by the number of ranks, like the values that the
+ * compressor sends. The residual of a sparse compressor, or of a compressor with rounds, is not
+ * divided. On a device the residual is device memory. */
 const float *ddp_compressed_residual(const struct ddp_compressed *x);
 /* Returns the arrays of all rounds (compress.h), [*count], for a compressor that has rounds.
  * Returns NULL and sets *count to 0 for the others. */

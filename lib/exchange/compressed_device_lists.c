@@ -11,10 +11,9 @@
 /* Number of bits of a magnitude that one round of the selection handles. */
 #define DIGIT_BITS 4
 
-/* Sends `words` words to every other rank, and receives as many from it. If `same` is set, all
- * ranks get the first `words` words of x->out. Otherwise rank r gets the words from x->out[r *
- * words] on. The words of rank r are stored in x->host->got, from index r * words on. Waits for the
- * stream. Collective. */
+/* Exchanges `words` words with every other rank. If `same` is set, all ranks get the first `words`
+ * words of x->out. Otherwise rank r gets the words from x->out[r * words] on. The words of rank r
+ * are stored in x->host->got, from index r * words on. Waits for the stream. Collective. */
 static int exchange_words(struct ddp_device_exchange *x, size_t words, bool same,
                           struct ddp_err *err)
 {
@@ -168,8 +167,8 @@ int ddp_device_rounds_exchange(struct ddp_device_exchange *x, struct ddp_err *er
 
 /* The functions from here on implement oktopk on three or more ranks. */
 
-/* Estimates the regions. Region r begins at the average index below which a rank has r/P of its
- * entries. Collective. */
+/* Estimates the regions. For each rank there is an index below which the rank has r/P of its
+ * entries. Region r begins at the average of these indices. Collective. */
 static int estimate_regions(struct ddp_device_exchange *x, struct ddp_err *err)
 {
     const struct ddp_compressed_setup *s = &x->base.setup;

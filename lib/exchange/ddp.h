@@ -7,21 +7,21 @@
  * return 0 or a negative code of enum ddp_code. On failure they fill *err. err may be NULL.
  * Otherwise initialise *err with DDP_ERR_INIT.
  *
- * All ranks of the group must call the functions marked "collective", and in the same order on
- * every rank. A collective call, except ddp_init and ddp_bucketer_finish, fails on all ranks or on
- * none. If one rank rejects its arguments, all ranks return that rank's code and message. If the
- * ranks call different functions or pass different counts, all ranks return DDP_EMISMATCH. The
- * world stays usable after these failures. After DDP_ELOST the world is unusable, and only
- * ddp_finalize may follow.
+ * All ranks of the group must call the functions marked "collective", in the same order on every
+ * rank. A collective call fails on all ranks or on none. The exceptions are ddp_init,
+ * ddp_bucketer_finish and the calls of a sync strategy after ddp_sync_create. If one rank rejects
+ * its arguments, all ranks return that rank's code and message. If the ranks call different
+ * functions or pass different counts, all ranks return DDP_EMISMATCH. The world stays usable after
+ * these failures. After DDP_ELOST the world is unusable, and only ddp_finalize may follow.
  *
  * A wait that reaches the deadline (ddp_init_options.timeout_s) returns DDP_ELOST, except inside an
- * MPI call (see below). The library never prints. It ends processes only under MPI, apart from the
- * ranks that ddp_run forks. If a process is still inside an MPI call at the deadline, a watchdog
- * calls on_lost and then ends the process with exit code 13, because a blocking MPI call cannot be
- * interrupted. With backend mpi, ddp_abort calls MPI_Abort, which ends all processes. The library
- * also calls MPI_Abort if the ranks cannot continue together after a failure. If all ranks are on
- * one host, and the host lets them share memory, the ranks exchange data through shared memory and
- * use MPI only to start and to end.
+ * MPI call. The library never prints. Except under MPI, it ends only processes that ddp_run has
+ * forked. A blocking MPI call cannot be interrupted. If a process is still inside an MPI call at
+ * the deadline, a watchdog therefore calls on_lost and then ends the process with exit code 13.
+ * With backend mpi, ddp_abort calls MPI_Abort, which ends all processes. The library also calls
+ * MPI_Abort if the ranks cannot continue together after a failure. If all ranks are on one host,
+ * and the host lets them share memory, the ranks exchange data through shared memory and use MPI
+ * only to start and to end.
  *
  * The library does not choose algorithms by measuring, and does not move data between devices. Only
  * the sync strategies (ddp_sync_create) compress. Source of the API: nnabla 1.x, Communicator API
@@ -72,24 +72,24 @@ struct ddp_init_options {
  * outside launcher, opens a world of one rank. Collective over the world. options may be NULL. An
  * illegal option is reported on this rank only. Errors: DDP_EUSAGE if an option is illegal or this
  * rank already has a world. DDP_EUSAGE also if this process had a world over MPI before, because
- * MPI starts only once in a process. DDP_EMISMATCH if an outside launcher started several
- * processes, but the backend is 'self', with which each process would have a world of its own.
- * DDP_EUNAVAIL if no module fits the MPI that started the process. */
+ * MPI starts only once in a process. DDP_EMISMATCH if the ranks run different builds of the
+ * library. DDP_EMISMATCH also if an outside launcher started several processes and the backend is
+ * "self", because each process would then have a world of its own. DDP_EUNAVAIL if no module fits
+ * the MPI that started the process. */
 int ddp_init(const struct ddp_init_options *options, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
-/* Closes the world and releases its registered memory, groups, bucketers and
- * strategies. Collective unless the
- * world is lost or aborted. d may be NULL. */
+/* Closes the world and releases its registered memory, groups, bucketers and strategies. Collective
+ * unless the world is lost or aborted. d may be NULL. */
 void ddp_finalize(struct ddp *d);
 
-/* Starts `ranks` ranks on this machine over shared memory, runs rank_main(d, arg) in each and
- * supervises them. The ranks are processes that this process forks, or threads if `threads` is set.
- * Each rank is initialised before rank_main and finalized after it. Returns when all ranks have
- * ended. Returns 0, or the code of the first rank that failed. err->text then names that rank and
- * its operation. The code is the one that rank_main returned, or DDP_ELOST for a rank that died or
- * hung. Errors: DDP_EUSAGE if `ranks` is outside 1..256, an option is illegal (backend must be NULL
- * or "shm"), or this process already has a world. DDP_EUSAGE also if the ranks are processes and
- * this process has several threads, because only one thread would survive fork(). */
+/* Starts `ranks` ranks on this machine over shared memory, runs rank_main(d, arg, err) in each
+ * rank, and supervises the ranks. The ranks are processes that this process forks, or threads if
+ * `threads` is set. Each rank is initialised before rank_main and finalized after it. Returns when
+ * all ranks have ended. Returns 0, or the code of the first rank that failed. err->text then names
+ * that rank and its operation. The code is the one that rank_main returned, or DDP_ELOST for a rank
+ * that died or hung. Errors: DDP_EUSAGE if `ranks` is outside 1..256, an option is illegal (backend
+ * must be NULL or "shm"), or this process already has a world. DDP_EUSAGE also if the ranks are
+ * processes and this process has several threads, because only one thread would survive fork(). */
 int ddp_run(int ranks, bool threads, const struct ddp_init_options *options,
             int (*rank_main)(struct ddp *d, void *arg, struct ddp_err *err), void *arg,
             struct ddp_err *err) DDP_MUST_CHECK;
@@ -97,7 +97,7 @@ int ddp_run(int ranks, bool threads, const struct ddp_init_options *options,
 int ddp_rank(const struct ddp *d);
 int ddp_size(const struct ddp *d);
 int ddp_local_rank(const struct ddp *d);
-/* Name of the backend that connects the ranks: "shm", "mpi" or "self". */
+/* Returns the name of the backend that connects the ranks: "shm", "mpi" or "self". */
 const char *ddp_name(const struct ddp *d);
 /* Ends the world. With backend mpi this ends all processes. Otherwise all pending waits and all
  * later calls on all ranks fail with DDP_ELOST. Not collective; returns immediately. code: the
@@ -150,8 +150,9 @@ struct ddp_call {
 
 /* Replaces arrays[n] on all ranks by their sum (or average) over the ranks. The result is
  * bit-identical on all ranks. Collective; call may be NULL. All ranks must pass equal counts and
- * dtypes (else DDP_EMISMATCH). Errors: DDP_EUSAGE if this rank is not a member of the group, data
- * is NULL with a count above 0, a dtype is unknown, or n is negative. */
+ * dtypes (else DDP_EMISMATCH). Errors: DDP_EUSAGE if this rank is not a member of the group, n is
+ * negative, or arrays is NULL with n above 0. DDP_EUSAGE also if data is NULL with a count above 0,
+ * a dtype is unknown, or the arrays exceed the address space. */
 int ddp_all_reduce(struct ddp *d, const struct ddp_array *arrays, int n,
                    const struct ddp_call *call, struct ddp_err *err) DDP_MUST_CHECK;
 /* Like ddp_all_reduce, but only rank dst OF THE GROUP receives the result. The arrays of other
@@ -190,11 +191,11 @@ int ddp_all_reduce_parameters(struct ddp *d, const struct ddp_call *call,
  * into buckets of pack_elements elements (0: a single bucket). Only the bucket that fills last may
  * be shorter. A tensor may span several buckets. As soon as the last element of a bucket is ready,
  * a progress thread reduces and unpacks the bucket while the backward pass fills the next one.
- * The arrays are reduced in place, without packing, if they are adjacent in memory and lie at the
- * same offset of registered memory on all ranks, or in private memory on all ranks. Usage: create
- * the bucketer once. In each step call ddp_bucketer_ready for n-1, ..., 0 and then
- * ddp_bucketer_finish. When ddp_bucketer_finish returns, every array holds its result. Other
- * collectives may run between these calls. */
+ * Arrays that are adjacent in memory are reduced in place, without packing, if they lie at the same
+ * offset of registered memory on all ranks, or in private memory on all ranks. Usage: create the
+ * bucketer once. In each step call ddp_bucketer_ready for n-1, ..., 0 and then ddp_bucketer_finish.
+ * When ddp_bucketer_finish returns, every array holds its result. Other collectives may run between
+ * these calls. */
 struct ddp_bucketer;
 /* Creates a bucketer. Collective over call->group; call may be NULL and call->each is ignored. The
  * arrays and the group must outlive the bucketer. Errors as for ddp_all_reduce, and DDP_EUSAGE if
@@ -226,13 +227,14 @@ void ddp_bucketer_destroy(struct ddp_bucketer *b);
  *   (the optimiser updates the parts that ddp_sync_part returns)
  *   ddp_sync_end_step     then params holds the parameters of the next step
  *
- * Before an evaluation, call ddp_sync_end_epoch. begin_step, part, and with
- * `overlap` ready are not collective. The other calls are collective over the world. If the
- * strategy keeps the ranks equal (dense, zero1, and all that compress), all ranks hold the same
- * bits in params after ddp_sync_end_step. */
+ * Before an evaluation, call ddp_sync_end_epoch. ddp_sync_begin_step, ddp_sync_part and
+ * ddp_sync_read_stats are not collective. With `overlap`, ddp_sync_ready is not collective either.
+ * The other calls are collective over the world. If the strategy keeps the ranks equal (dense,
+ * zero1, and all that compress), all ranks hold the same bits in params after ddp_sync_end_step. */
 struct ddp_strategy;
 
-/* Arguments of ddp_sync_create. A zeroed member selects the default, except the first four. */
+/* Arguments of ddp_sync_create. A zeroed member selects the default, except for params, grads,
+ * counts and n. */
 struct ddp_sync_options {
     /* Two flat arrays of f32 in host memory, borrowed until ddp_sync_destroy. Each holds all
      * tensors one after another. They may lie in memory from ddp_alloc, which is faster, or in
@@ -257,16 +259,16 @@ struct ddp_sync_stats {
     /* exchange_ns: duration of the exchanges with encoding and decoding, in ns. exposed_ns: the
      * part of exchange_ns during which the caller waited. */
     int64_t exchange_ns, exposed_ns;
-    double density;         /* Fraction of the values that were sent. 1: all, or no exchange. */
+    double density;         /* Fraction of the values that were sent. 1 if not sparse. */
     int64_t overflow_count; /* Values that became infinite in 16 bits. -1: not counted. */
 };
 
-/* Creates a strategy from its name with its argument. Collective over the world: all ranks pass the
+/* Creates a strategy from text such as "topk:0.01". Collective over the world: all ranks pass the
  * same text and options, apart from params and grads. Errors: DDP_EUSAGE if the text, the tensors
  * or the algorithm are illegal. DDP_EMISMATCH if the ranks pass different arguments, or if the
- * arrays lie in registered memory at different offsets, or on some ranks only. Between hosts the
- * offsets are not compared, but they must be equal inside each host. DDP_EUNAVAIL if the algorithm
- * cannot run here. DDP_ENOMEM if memory or heap_bytes is exhausted. */
+ * arrays lie in registered memory at different offsets, or on some ranks only. With several hosts
+ * the offsets are not compared. They must still be equal inside each host. DDP_EUNAVAIL if the
+ * algorithm cannot run here. DDP_ENOMEM if memory or heap_bytes is exhausted. */
 int ddp_sync_create(struct ddp *d, const char *strategy, const struct ddp_sync_options *options,
                     struct ddp_strategy **out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Begins a step with `images` samples on this rank and `global` samples on all ranks. *scale
@@ -275,11 +277,12 @@ int ddp_sync_create(struct ddp *d, const char *strategy, const struct ddp_sync_o
  * step has not ended, if global is 0, or if images exceeds global. */
 int ddp_sync_begin_step(struct ddp_strategy *s, size_t images, size_t global, double *scale,
                         struct ddp_err *err) DDP_MUST_CHECK;
-/* Reports that the gradient of a tensor is final. The caller must not access the gradient until
- * ddp_sync_finish returns. A bucket whose tensors are all reported is exchanged, by the progress
- * thread or, without `overlap`, by this call. ddp_sync_finish exchanges the other buckets, so a
- * caller need not report tensors. Errors: DDP_EUSAGE if the tensor is
- * out of range or not below the last one, or if no step has begun. */
+/* Reports that the gradients of `tensor` and of all tensors after it are final. The caller must not
+ * access these gradients until ddp_sync_finish returns. With `overlap`, the progress thread
+ * exchanges a bucket as soon as all its tensors are reported. Otherwise this call exchanges the
+ * bucket. ddp_sync_finish exchanges the other buckets, so a caller need not report tensors. Errors:
+ * DDP_EUSAGE if the tensor is out of range or not below the last reported tensor, or if no step has
+ * begun. */
 int ddp_sync_ready(struct ddp_strategy *s, int tensor, struct ddp_err *err) DDP_MUST_CHECK;
 /* Completes the exchange of gradients. Errors: DDP_EUSAGE if no step has begun. */
 int ddp_sync_finish(struct ddp_strategy *s, struct ddp_err *err) DDP_MUST_CHECK;
@@ -287,8 +290,9 @@ int ddp_sync_finish(struct ddp_strategy *s, struct ddp_err *err) DDP_MUST_CHECK;
  * there is a parameter. Only zero1 has several parts or less than the whole array. If 0 <= i <
  * number, *begin and *count receive the i-th part in elements. */
 int ddp_sync_part(const struct ddp_strategy *s, int i, size_t *begin, size_t *count);
-/* Ends the step, after the optimiser. zero1 gathers the updated parts, and strategies that average
- * parameters do so when it is time. Errors: DDP_EUSAGE if ddp_sync_finish was not called. */
+/* Ends the step, after the optimiser. zero1 gathers the updated parts. partial, local and diloco
+ * average parameters if an average is due after this step. Errors: DDP_EUSAGE if ddp_sync_finish
+ * was not called. */
 int ddp_sync_end_step(struct ddp_strategy *s, struct ddp_err *err) DDP_MUST_CHECK;
 /* Averages the parameters that were not averaged since they changed (local, diloco). Call this
  * function between steps, before the model is evaluated or stored. */

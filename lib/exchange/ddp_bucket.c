@@ -1,6 +1,6 @@
 /* The public bucketer of ddp.h. It runs an all-reduce of each bucket with the functions of
  * bucket.h, and checks that all ranks pass equal arguments. If the arrays cannot be reduced in
- * place, it copies them to its own memory first. */
+ * place, the bucketer copies them to its own memory first. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -15,7 +15,7 @@ struct ddp_bucketer {
     struct ddp_array *arrays; /* [n], in layer order, all of one dtype */
     size_t *begin;            /* [n + 1]; arrays[i] begins at element begin[i] of all elements */
     int n;
-    int next_array; /* the array that must become ready next; -1: all are ready */
+    int next_array; /* index of the array that must become ready next; -1: all are ready */
     size_t elem;
     unsigned char *data; /* the first element of the sequence */
     void *memory;        /* copies of the arrays; NULL if they are reduced in place */
@@ -214,8 +214,8 @@ int ddp_bucketer_ready(struct ddp_bucketer *b, int index, struct ddp_err *err)
     if (index != b->next_array || index < 0) {
         if (b->next_array < 0)
             return ddp_fail(err, DDP_EUSAGE,
-                            "array %d of a bucketer was reported ready, but all arrays already "
-                            "are; call ddp_bucketer_finish first",
+                            "array %d of a bucketer was reported ready, but all arrays are "
+                            "ready already; call ddp_bucketer_finish first",
                             index);
         return ddp_fail(err, DDP_EUSAGE,
                         "array %d of a bucketer was reported ready, but array %d is next", index,

@@ -87,8 +87,8 @@ static int coll_once(struct ddp_group *group, const struct ddp_coll_args *args, 
         rc = ddp_coll_run(group->comm, &plan, err);
         ddp_coll_plan_release(&plan);
     }
-    /* A collective must fail on all ranks or on none, so this abort makes it fail on the other
-     * ranks. */
+    /* A collective must fail on all ranks or on none, so this abort makes the collective fail on
+     * the other ranks. */
     if (rc != 0)
         ddp_comm_abort(group->comm, rc);
     return rc;
@@ -334,10 +334,12 @@ static int check_parts(const struct ddp_group *group, const struct ddp_array *pa
     DDP_TRY(ddp_check_arrays(parts, group->n, err));
     for (int r = 0; r < group->n; r++)
         if (parts[r].count != whole->count || parts[r].dtype != whole->dtype)
-            return ddp_fail(err, DDP_EUSAGE,
-                            "array %d has %zu elements of %s, but the single array has %zu of %s",
-                            r, parts[r].count, ddp_dtype_name(parts[r].dtype), whole->count,
-                            ddp_dtype_name(whole->dtype));
+            return ddp_fail(
+                err, DDP_EUSAGE,
+                "array %d of the list has %zu elements of %s, but the other argument has %zu "
+                "of %s",
+                r, parts[r].count, ddp_dtype_name(parts[r].dtype), whole->count,
+                ddp_dtype_name(whole->dtype));
     return 0;
 }
 

@@ -99,9 +99,9 @@ static uint64_t digest_position_of(const struct ddp_group *group, uint64_t diges
     for (int i = 0; i < n; i++) {
         if (arrays[i].count == 0 || arrays[i].dtype != dtype)
             continue;
-        /* Use the address of rank 0's copy. It is the same on all ranks if their arrays lie at the
-         * same offset of registered memory, and all ranks have mapped this memory at the same
-         * address. */
+        /* Use the address of rank 0's copy. This address is the same on all ranks if the ranks'
+         * arrays lie at the same offset of registered memory, and all ranks have mapped this memory
+         * at the same address. */
         const void *first = ddp_comm_map(group->comm, 0, arrays[i].data);
         digest = ddp_digest(digest, (uintptr_t)first);
         digest = ddp_digest(digest, end == arrays[i].data);

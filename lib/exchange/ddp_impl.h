@@ -19,9 +19,9 @@ extern "C" {
 
 #define DDP_GROUP_NAME_MAX 63
 
-/* First statement of every public function that can fail, or of the internal function that gets its
- * err. Replaces a NULL err by the address of a local struct, because internal functions use `return
- * ddp_hint(err, ...)`, which reads the code from err. */
+/* First statement of every public function that can fail, or of the internal function to which the
+ * public function passes err. Replaces a NULL err by the address of a local struct, because
+ * internal functions use `return ddp_hint(err, ...)`, which reads the code from err. */
 #define DDP_OWN_ERR(err)                                                                           \
     struct ddp_err own_err_ = DDP_ERR_INIT;                                                        \
     err = (err) != NULL ? (err) : &own_err_
@@ -109,11 +109,11 @@ struct ddp_settings {
     char module_dir[4400];
 };
 
-/* ddp_world.c. Checks the options and fills in defaults. Returns DDP_EUSAGE if an option is
- * illegal. */
+/* ddp_world.c. Checks the options and the environment, and fills in defaults. Returns DDP_EUSAGE if
+ * an option or a DDPBENCH_* variable is illegal. */
 int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_settings *out,
                       struct ddp_err *err) DDP_MUST_CHECK;
-/* Opens a world and takes the slot. If this fails, the slot is free again. */
+/* Opens a world and takes the slot. On failure, the slot is as before the call. */
 int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *rank_info,
              const struct ddp_settings *settings, enum ddp_slot slot, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
@@ -130,8 +130,9 @@ int ddp_group_async(struct ddp_group *group, struct ddp_err *err) DDP_MUST_CHECK
 
 /* Compares the notes of all ranks. Collective over the group. If a rank rejects its arguments,
  * returns the code and message of the first such rank. Returns DDP_EMISMATCH if the functions or
- * their arguments differ between ranks. Otherwise returns 0. Sets *same_position to whether
- * `position` is equal on all ranks. same_position may be NULL. */
+ * their arguments differ between ranks, and the error of the communicator if the comparison itself
+ * fails. Otherwise returns 0. Sets *same_position to whether `position` is equal on all ranks.
+ * same_position may be NULL. */
 int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_position,
               struct ddp_err *err) DDP_MUST_CHECK;
 /* Add a value, the counts and dtypes of arrays, or a text to a digest. Return the new digest. */

@@ -19,7 +19,7 @@ struct ddp_strategy {
     struct ddp_sync *sync;
     size_t *layout; /* [3 * n]: offsets, counts and columns of the tensors */
     enum phase phase;
-    int next_tensor;         /* tensors from this one on are reported */
+    int next_tensor;         /* this tensor and all after it have been reported */
     struct ddp_range *parts; /* [part_count], which the optimiser updates */
     int part_count;
     struct ddp_strategy *next; /* next element of the list ddp.strategies */
@@ -83,8 +83,8 @@ static int prepare(struct ddp_strategy *s, const char *strategy, const struct dd
 }
 
 /* Adds to a digest whether an array lies in registered memory. If all ranks share memory, also adds
- * its offset in the segment of rank 0, because processes may have mapped the segment at different
- * addresses. */
+ * the offset of the array in the segment of rank 0, because processes may have mapped the segment
+ * at different addresses. */
 static uint64_t digest_place(struct ddp_comm *comm, uint64_t digest, const float *array,
                              size_t count)
 {
@@ -118,8 +118,8 @@ static int open_strategy(struct ddp_strategy *s, struct ddp_err *err)
     struct ddp_comm *comm = s->world->comm;
     const struct ddp_sync_class *cls = s->spec.cls;
     int rc = cls->create(&s->setup, &s->sync, err);
-    /* Ranks agree only on the errors that all ranks have. After another error, the other ranks may
-     * be inside create. */
+    /* DDP_EUSAGE and DDP_EUNAVAIL occur on all ranks. After another error, other ranks may still be
+     * inside create, and would wait for this rank without the abort. */
     if (rc != 0 && rc != DDP_EUSAGE && rc != DDP_EUNAVAIL) {
         ddp_comm_abort(comm, rc);
         return rc;
@@ -185,7 +185,8 @@ err_strategy:
     return rc;
 }
 
-/* Returns DDP_EUSAGE if the step is not in the phase that `call` needs. */
+/* Returns DDP_EUSAGE if the step is not in the phase that `call` needs, or DDP_ELOST after
+ * ddp_abort. */
 static int enter(const struct ddp_strategy *s, enum phase phase, const char *call,
                  struct ddp_err *err)
 {
@@ -220,9 +221,11 @@ int ddp_sync_ready(struct ddp_strategy *s, int tensor, struct ddp_err *err)
     DDP_OWN_ERR(err);
     DDP_TRY(enter(s, BACKWARD, "ddp_sync_ready", err));
     if (tensor < 0 || tensor >= s->next_tensor)
-        return ddp_fail(err, DDP_EUSAGE,
-                        "tensor %d of '%.60s' was reported, but it must be below %d and at least 0",
-                        tensor, s->text, s->next_tensor);
+        return ddp_fail(
+            err, DDP_EUSAGE,
+            "tensor %d of '%.60s' was reported, but it must be at least 0 and below %d, "
+            "because tensors are reported from the last to the first",
+            tensor, s->text, s->next_tensor);
     s->next_tensor = tensor;
     return s->spec.cls->on_grad_ready != NULL ? s->spec.cls->on_grad_ready(s->sync, tensor, err)
                                               : 0;

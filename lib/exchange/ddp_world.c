@@ -15,8 +15,9 @@
 #include "exchange/ddp_impl.h"
 #include "launch/launcher.h"
 
-/* Finds the folder of the backend modules, from the folder of the library or of the program that
- * contains the library. given: the folder that the user named, or NULL. */
+/* Finds the folder of the backend modules. given: the folder that the user named, or NULL. If it is
+ * NULL, the search begins in the folder of the library, or of the program that contains the
+ * library. */
 static void find_modules(const char *given, char *out, size_t out_bytes)
 {
     Dl_info self = {0};
@@ -141,7 +142,7 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *rank
     return 0;
 
 err_comm:
-    if (!err->agreed) /* Otherwise all ranks already have this error. */
+    if (!err->agreed) /* If the ranks have agreed on this error, no rank waits. */
         ddp_comm_abort(d->comm, rc);
     ddp_watchdog_stop(d->watchdog);
     ddp_comm_destroy(d->comm);

@@ -8,14 +8,14 @@
  *   begin_step
  *   on_grad_ready     for each parameter, last layer first
  *   finish_backward   then grads holds the gradients for the optimiser, which runs next. If the
- *                     strategy has `shard`, this holds for the shard of this rank only, and the
- *                     optimiser updates only the shard
+ *                     strategy has `shard`, grads is valid only in the shard of this rank, and the
+ *                     optimiser updates only this shard
  *   end_step          parameter strategies average parameters; zero1 gathers the shards
  *
- * The trainer calls end_epoch before an evaluation and at the end of the run, and on a device it
- * calls settle before it waits for its stream. Strategies communicate only through lib/coll and
- * lib/exchange. Nothing that they compute depends on a measured time. The same seed therefore gives
- * the same bits, with and without overlap, under the conditions that train/trainer.h names.
+ * The trainer calls end_epoch before an evaluation and at the end of the run. On a device, the
+ * trainer calls settle before it waits for its stream. Strategies communicate only through lib/coll
+ * and lib/exchange. No result depends on a measured time. The same seed therefore gives the same
+ * bits, with and without overlap, under the conditions that train/trainer.h names.
  *
  * `dense` and the compressors are gradient strategies. They exchange gradients in buckets
  * (bucket.h). All ranks then take the same step, so their parameters stay bit-identical. `zero1`
@@ -121,13 +121,13 @@ struct ddp_sync_class {
     void (*memory)(const struct ddp_sync_setup *setup, int ranks, uint64_t *registered,
                    uint64_t *private_bytes);
     /* Computes the shard of a rank: the parts of params that the optimiser of this rank updates.
-     * Its optimiser has state for these parts only. Returns the number of their elements, and
-     * stores the number of parts in *count and the parts in parts [*count], in any order. parts
+     * The optimiser has state for these parts only. Returns the number of elements of the shard.
+     * Stores the number of parts in *count, and the parts in parts [*count], in any order. parts
      * may be NULL. Does not read setup->comm. NULL: the shard of each rank is the whole array. */
     size_t (*shard)(const struct ddp_sync_setup *setup, int ranks, int rank,
                     struct ddp_range *parts, int *count);
-    /* Collective. If it fails, it frees everything that this rank created. Other ranks may have
-     * succeeded. */
+    /* Collective. On failure, create frees everything that this rank has created. Other ranks may
+     * have succeeded. */
     int (*create)(const struct ddp_sync_setup *setup, struct ddp_sync **out, struct ddp_err *err);
     void (*destroy)(struct ddp_sync *s);
     /* images: images of this rank in the coming step. global: images of all ranks, > 0. begin_step
@@ -138,14 +138,14 @@ struct ddp_sync_class {
     int (*finish_backward)(struct ddp_sync *s, struct ddp_err *err);
     int (*end_step)(struct ddp_sync *s, struct ddp_err *err);
     int (*end_epoch)(struct ddp_sync *s, struct ddp_err *err);
-    /* Waits, at most until the deadline, until no exchange of this strategy is on a stream. The
-     * trainer calls settle before it waits for its own stream or reads the counters. NULL: no
-     * exchange is on a stream between the calls. */
+    /* Waits until no exchange of this strategy is on a stream. Fails at the deadline of the
+     * communicator. The trainer calls settle before it waits for its own stream or reads the
+     * counters. NULL: no exchange is on a stream between the calls. */
     int (*settle)(struct ddp_sync *s, struct ddp_err *err);
     void (*counters)(const struct ddp_sync *s, struct ddp_sync_counters *out);
     /* Sets *begin_ns and *end_ns to the times at which the exchange of the i-th bucket of the last
-     * step began and ended on this rank. Returns false if they are unknown. NULL: there are no
-     * buckets. */
+     * step began and ended on this rank. Returns false if these times are unknown. NULL: there are
+     * no buckets. */
     bool (*exchanged)(const struct ddp_sync *s, int i, int64_t *begin_ns, int64_t *end_ns);
     /* Returns "on" or "off". NULL: the strategy has no compressor. */
     const char *(*feedback)(const struct ddp_sync *s);
@@ -164,8 +164,8 @@ bool ddp_sync_at(int i, struct ddp_named *out);
 /* Parses a text such as "topk:0.01". The text must outlive *out. Returns DDP_EUSAGE with a message
  * if the text is illegal. */
 int ddp_sync_parse(const char *text, struct ddp_sync_spec *out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the factor of cls->scale (enum ddp_grad_scale) for a step with `images` images of this
- * rank and `global` images of all ranks. */
+/* Returns the factor for a step with `images` images of this rank and `global` images of all ranks,
+ * as cls->scale (enum ddp_grad_scale) defines it. */
 double ddp_sync_scale(const struct ddp_sync_class *cls, int ranks, size_t images, size_t global);
 /* Stores the buckets of a gradient strategy in buckets [param_count], in the order in which they
  * fill. Returns their number. */

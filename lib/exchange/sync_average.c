@@ -2,10 +2,10 @@
  * rank takes its own optimiser steps.
  *
  * The parameters are cut into K *chunks*, whose sizes differ by at most one cache line. Every H
- * steps, the ranks average the next chunk in place. After the last chunk follows the first.
- * Momentum is not averaged. The weight of a rank in the average is m/n. m is the number of images
- * on which this rank has trained since the last average of the chunk. n is the sum of m over all
- * ranks.
+ * steps, the ranks average the next chunk in place. The first chunk follows the last chunk.
+ * Momentum is not averaged. The weight of a rank in the average is m/n. Here m is the number of
+ * images on which this rank has trained since the last average of the chunk, and n is the sum of m
+ * over all ranks.
  *
  * partial:K (SINGA's partial synchronisation) averages a chunk after each step. The models of the
  * ranks differ slightly. Each rank evaluates its own model on its part of the images, so the result
@@ -23,7 +23,8 @@
  *   v = OUTER_MOMENTUM * v + d;   x = x - OUTER_LR * (d + OUTER_MOMENTUM * v)
  *
  * All ranks compute the same bits. Source: A. Douillard et al., DiLoCo: Distributed
- * Low-Communication Training of Language Models, 2023, algorithm 1. torchft has the same rates. */
+ * Low-Communication Training of Language Models, 2023, algorithm 1. torchft uses the same OUTER_LR
+ * and OUTER_MOMENTUM. */
 #include "exchange/sync.h"
 
 #include <stdlib.h>
@@ -41,7 +42,7 @@
 /* One chunk of the parameters. */
 struct chunk {
     size_t first, n;
-    /* The members of struct ddp_sync at the time when the chunk was last averaged. */
+    /* The values of the members of struct ddp_sync when the chunk was last averaged. */
     uint64_t images, global;
     struct ddp_aggregation *sum;
 };

@@ -6,9 +6,9 @@
  *
  * Compressors: each bucket is one ddp_compressed (compressed.h). The option --feedback switches
  * error feedback on or off. The default of the option depends on the compressor. The gradients are
- * scaled by DDP_SCALE_MEAN (sync.h), and the exchange averages them. A threshold or a clip is
- * therefore compared with the mean gradient over a rank's own images, as in Apache SINGA, if all
- * ranks have equally many images. 16-bit and quantised values are divided before the sum. topk and
+ * scaled by DDP_SCALE_MEAN (sync.h), and the exchange averages them. If all ranks have equally many
+ * images, a threshold or a clip is therefore compared with the mean gradient over a rank's own
+ * images, as in Apache SINGA. 16-bit and quantised values are divided before the sum. topk and
  * oktopk select within a bucket. */
 #include <stdlib.h>
 

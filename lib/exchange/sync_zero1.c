@@ -8,12 +8,13 @@
  *
  * A unit is one cache line for each rank, and every bucket is a whole number of units. A bucket
  * consists of P chunks of equal size, and rank r owns chunk r of every bucket. Both collectives
- * therefore work in place and need no memory. The tail is what is left at the end of the array,
- * less than a unit. It is summed by an all-reduce, and every rank updates it.
+ * therefore work in place and need no memory. The tail is the remainder at the end of the array,
+ * which is less than a unit. An all-reduce sums the gradients of the tail, and every rank updates
+ * the parameters of the tail.
  *
  * On shared memory, reduce-scatter and all-reduce add in the order of the ranks. The bits are then
- * those of `dense`. With two ranks, every algorithm gives these bits. Other algorithms may add in
- * another order.
+ * those of `dense`. With two ranks, every algorithm gives these bits. With more ranks, other
+ * algorithms may add in another order.
  *
  * Source: S. Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter
  * Models (SC 2020), section 5.1. */
@@ -32,8 +33,8 @@ struct ddp_sync {
     struct ddp_aggregation *tail;     /* all-reduce of the gradients of the tail */
     struct ddp_aggregation **gathers; /* [gather_count], one per bucket */
     int gather_count;
-    int64_t
-        wait_ns; /* time in which the main thread waits for the tail's all-reduce and the gathers */
+    /* Time in which the main thread waits for the tail's all-reduce and the gathers. */
+    int64_t wait_ns;
 };
 
 /* Returns the number of elements before the tail. */

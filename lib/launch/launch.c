@@ -278,8 +278,9 @@ int ddp_launch(const struct ddp_launch_job *job, struct ddp_launch_outcome *outc
 {
     *outcome = (struct ddp_launch_outcome){.rank = -1};
     if (job->ranks < 1 || job->ranks > DDP_SHM_RANKS_MAX)
-        return ddp_fail(err, DDP_EUSAGE, "%d ranks: this launcher starts 1 to %d", job->ranks,
-                        DDP_SHM_RANKS_MAX);
+        return ddp_fail(err, DDP_EUSAGE,
+                        "cannot start %d ranks: ddpbench starts 1 to %d ranks on one host",
+                        job->ranks, DDP_SHM_RANKS_MAX);
     struct ddp_launch_run run;
     DDP_TRY(run_create(job, &run, err));
     int rc = 0;

@@ -39,8 +39,9 @@ struct ddp_launch_rank {
 };
 /* Sends payload [bytes], at most DDP_MESSAGE_MAX, to the parent, and waits until on_message has
  * handled it. The handler therefore does not run during the rank's next timed region. The meaning
- * of `type` is up to the caller. Returns the code of on_message, or DDP_EIO if the parent is
- * gone. */
+ * of `type` is up to the caller. Returns the code of on_message, DDP_EIO if the parent is gone, or
+ * DDP_EINTERNAL if the payload is too long. If on_message has failed before, returns the code of
+ * that failure. */
 int ddp_launch_send(struct ddp_launch_rank *rank, uint32_t type, const void *payload, size_t bytes,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -55,9 +56,9 @@ struct ddp_launch_job {
     bool unpinned;
     /* Runs in each rank and returns the rank's code. `err` is passed on to the parent. */
     int (*rank_main)(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err);
-    /* Runs in the parent for each message of a rank, unless an earlier call failed. While it runs,
-     * no deadline of a waiting rank expires. A handler that waits for something must check
-     * ddp_launch_should_stop. */
+    /* Runs in the parent for each message of a rank, unless an earlier call of on_message has
+     * failed. During the call, no deadline of a waiting rank expires. A handler that waits for
+     * something must check ddp_launch_should_stop. */
     int (*on_message)(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
                       struct ddp_err *err);
     /* Runs in the parent for each event that the user should see, for example a stopped rank. May
@@ -84,17 +85,17 @@ struct ddp_launch_outcome {
 };
 
 /* Runs the job to its end. Fails if the run could not be set up or a rank could not be started.
- * Otherwise succeeds, even if the run failed later. In this case *outcome and *err describe the
- * first failure. */
+ * Otherwise returns 0, even if the run failed later; *outcome and *err then describe the first
+ * failure. */
 int ddp_launch(const struct ddp_launch_job *job, struct ddp_launch_outcome *outcome,
                struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Ends an mpiexec that does not end by itself. Looks for mpiexec, or another name of this program
- * such as mpirun, among the ancestors of this process. If there is one, starts a helper process
- * that waits for the end of mpiexec. If mpiexec still runs after grace_ns, the helper process sends
- * it SIGTERM, twice at most. This is needed if mpiexec has lost the connection to one of its hosts,
- * because mpiexec then waits minutes for that host. Call this function when this process is about
- * to end. */
+/* Ends an mpiexec that does not end by itself. Searches the ancestors of this process for mpiexec,
+ * or for another name of this program such as mpirun. If the search succeeds, starts a helper
+ * process that waits for the end of mpiexec. If mpiexec still runs after grace_ns, the helper
+ * process sends SIGTERM to mpiexec, twice at most. This is needed if mpiexec has lost the
+ * connection to one of its hosts, because mpiexec then waits minutes for that host. Call this
+ * function when this process is about to end. */
 void ddp_launch_end_mpiexec(int64_t grace_ns);
 
 #ifdef __cplusplus

@@ -42,8 +42,8 @@ struct ddp_launch_child {
      * rank dies while it is stopped. */
     int64_t stopped_at;
     /* The last value of ddp_flight_progress of this rank, and the time of its last change. While
-     * the timeout does not apply (check_progress), the time is set to the present in every
-     * check. */
+     * the timeout does not apply (check_progress), each check sets this time to the current
+     * time. */
     uint64_t progress;
     int64_t progress_at;
     struct ddp_channel_request request;

@@ -15,8 +15,8 @@ extern "C" {
 
 /* Runs `ask` in a child process and returns the code of `ask`. On success, copies `answer` [bytes]
  * from the child. On failure, copies the error. Must not be called while this process has other
- * threads. Returns DDP_ENOMEM if no child can be started, and DDP_EUNAVAIL if the child died or
- * took longer than timeout_ns. */
+ * threads. Returns DDP_ENOMEM if no child can be started, DDP_EUNAVAIL if the child died or took
+ * longer than timeout_ns, and DDP_EINTERNAL if `ask` called exit(0) or waitpid failed. */
 int ddp_launch_in_subprocess(int (*ask)(void *answer, struct ddp_err *err), void *answer,
                              size_t bytes, int64_t timeout_ns, struct ddp_err *err) DDP_MUST_CHECK;
 

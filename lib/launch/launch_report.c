@@ -104,7 +104,7 @@ static void report_death(const struct ddp_launch_run *run, struct ddp_launch_out
     else if (cause->signal == SIGKILL && run->oom_kills < 0)
         ddp_hint(err, "if nobody killed it, memory may have run out: see dmesg");
     if (cause->signal == SIGBUS)
-        ddp_hint(err, "shared memory or a mapped file ran out of space, most likely");
+        ddp_hint(err, "most likely, shared memory or a mapped file ran out of space");
 }
 
 void ddp_launch_waiting_ranks(const struct ddp_launch_run *run, int rank, char *out,

@@ -1,7 +1,7 @@
 /* The parent's loop. The parent sleeps in poll until a rank dies (pidfd), a rank sends a message
- * (channel) or a signal comes (signalfd). The signal is one that would end the parent, or SIGCHLD
- * because a rank stopped, continued or died. At least every 250 ms the parent also checks whether a
- * rank has set the abort word. */
+ * (channel) or a signal comes (signalfd). The watched signals are those that would end the parent,
+ * and SIGCHLD, which comes if a rank stopped, continued or died. At least every 250 ms the parent
+ * also checks whether a rank has set the abort word. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>

@@ -313,7 +313,7 @@ static int check_master(struct ddp_err *err)
                     names[TORCH_MASTER], names[TORCH_MASTER]);
 }
 
-/* Fails in a pod of a Kubernetes Indexed Job whose ranks do not know each other. Without this
+/* Fails in a pod of a Kubernetes Indexed Job if MASTER_ADDR or WORLD_SIZE is not set. Without this
  * check, each pod would start a world of its own. */
 static int check_pod(struct ddp_err *err)
 {
@@ -341,8 +341,8 @@ static const char *guess_flavour(void)
 }
 
 /* Corrects the values of the row for ranks that srun started. `srun --mpi=pmi2` sets the same
- * variables as Hydra, but not Hydra's local rank. Without PMIx and PMI-2, the ranks meet over
- * TCP. */
+ * variables as Hydra, except the one for the local rank. Without PMIx and PMI-2, the ranks meet
+ * over TCP. */
 static void correct_slurm(struct ddp_launcher *found)
 {
     const char *rank = value_of(SLURM_RANK), *pmi = value_of(PMI_RANK);
@@ -435,9 +435,9 @@ static void first_host(const char *list, char *out, size_t out_bytes)
     out[n] = '\0';
 }
 
-/* Sets the host and the first port of the rendezvous from Slurm's variables. The port is from
- * 20000 to 29999. Linux gives higher ports to outgoing connections, so this port is seldom in use.
- */
+/* Sets the host and the first port of the rendezvous from Slurm's variables. The first port is a
+ * number from 20000 to 29990. Linux gives higher ports to outgoing connections, so the ports of the
+ * rendezvous are seldom in use. */
 static int find_slurm_host(struct ddp_rendezvous_config *m, struct ddp_err *err)
 {
     const char *nodes = getenv("SLURM_STEP_NODELIST");

@@ -1,7 +1,8 @@
 /* Detects from the environment which launcher started this process: mpiexec (Open MPI,
  * Hydra/MPICH), srun, torchrun, a Kubernetes Indexed Job, ddpbench's own --hosts, or none. ddpbench
- * cannot join the ranks of other launchers. ddp_launcher_detect fails under those that launcher.c
- * knows, unless they say that their job has one task. */
+ * cannot join the ranks of other launchers. launcher.c has a list of some of these other launchers.
+ * ddp_launcher_detect fails if one of them started this process, unless its variables show that the
+ * job has one task. */
 #ifndef DDP_LAUNCH_LAUNCHER_H
 #define DDP_LAUNCH_LAUNCHER_H
 
@@ -31,15 +32,15 @@ struct ddp_launcher {
     /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun",
      * "Kubernetes Indexed Job" or "ddpbench --hosts" */
     const char *name;
-    /* True if the launcher provides no PMI. The ranks then meet over TCP (ddp_launcher_rendezvous),
-     * and cannot start an MPI. */
+    /* True if the launcher provides no PMI, the interface through which MPI libraries connect
+     * ranks. The ranks then meet over TCP (ddp_launcher_rendezvous), and cannot use MPI. */
     bool over_tcp;
     /* The MPI module for ranks of this launcher: "openmpi", "mpich", or NULL if unknown. */
     const char *flavour;
-    /* `segment_fd` is -1. `oversubscribed` is true if this host has more ranks than cores. If
-     * the number of ranks on this host is unknown, all ranks count, except in Kubernetes. The
-     * number of cores is that of the affinity mask of this process or of its parent, whichever is
-     * larger. */
+    /* `segment_fd` is -1. `oversubscribed` is true if this host has more ranks than cores. If the
+     * number of ranks on this host is unknown, all ranks of the job are counted, except in
+     * Kubernetes. The number of cores is the number in the affinity mask of this process or of its
+     * parent, whichever is larger. */
     struct ddp_rank_info rank_info;
 };
 
@@ -54,8 +55,9 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_
  * Under srun without MASTER_ADDR, the host is the first node of the step, and the ports depend on
  * the job and the step. If `port` (decimal) is not NULL, it is the only port. The token is a hash
  * of the variables that identify the job. `secret` is the secret of the job, or NULL. Returns
- * DDP_EMISMATCH if there is no host, or if MASTER_PORT is needed and is missing or illegal. Returns
- * DDP_EUSAGE if `port` is not a port or `secret` is shorter than DDP_SECRET_MIN characters. */
+ * DDP_EMISMATCH if there is no host, if its name is too long, or if MASTER_PORT is needed and is
+ * missing or illegal. Returns DDP_EUSAGE if `port` is not a port or `secret` is shorter than
+ * DDP_SECRET_MIN characters. */
 #define DDP_SECRET_MIN 16
 int ddp_launcher_rendezvous(const char *port, const char *secret, struct ddp_rendezvous_config *out,
                             struct ddp_err *err) DDP_MUST_CHECK;

@@ -16,14 +16,15 @@
  *
  * The token keeps jobs apart, but it consists of public facts. If the job has a *secret*, server
  * and client prove to each other that they know it. The hello holds a random nonce. The server
- * answers with a nonce of its own and a proof, which is the HMAC-SHA-256 of both under the secret.
- * If the proof is right, the client sends another one. Both nonces are new for every connection, so
- * recorded messages prove nothing. The server admits only clients with a right proof. A client with
- * a secret believes an answer only after a right proof, and otherwise continues its search. The
- * secret itself is never sent. Without a secret, any process that can connect may take the place of
- * a rank. Therefore the ranks then listen only on the address of MASTER_ADDR and on the addresses
- * that they use to reach it. Exception: if MASTER_ADDR is a host name that resolves to a loopback
- * address on rank 0's host, the ranks of this host listen on all addresses.
+ * answers with a nonce of its own and a proof. A proof is an HMAC-SHA-256 of the hello and the
+ * server's nonce, and its key is the hash of the secret. If the server's proof is right, the client
+ * sends its own proof. Both nonces are new for every connection, so recorded messages prove
+ * nothing. The server admits only clients with a right proof. A client with a secret believes an
+ * answer only after a right proof, and otherwise continues its search. The secret itself is never
+ * sent. Without a secret, any process that can connect may take the place of a rank. Therefore the
+ * ranks then listen only on the address of MASTER_ADDR and on the addresses that they use to reach
+ * it. Exception: a host name other than "localhost" may resolve only to loopback addresses on rank
+ * 0's host. If MASTER_ADDR is such a name, the ranks of this host listen on all addresses.
  *
  * The handshake protects only the joining of the job. The connections are not encrypted, and an
  * attacker who can change the packets of a connection can change its data. UCX and NCCL open
@@ -70,9 +71,8 @@ struct ddp_listener {
     int pending_count;
 };
 
-/* The address and port at which a rank listens, as rank 0 sees them. A client replaces
- * an empty or loopback address by the address at which it reached rank 0. The struct is sent as it
- * is. */
+/* The address and port at which a rank listens, as rank 0 sees them. A client replaces an empty or
+ * loopback address by the address at which it reached rank 0. The struct is sent as it is. */
 struct ddp_endpoint {
     uint16_t family, port;     /* AF_INET, AF_INET6, or 0 if there is no address */
     uint32_t scope;            /* AF_INET6 only: the interface of a link-local address */
@@ -98,7 +98,8 @@ int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, i
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Connects `size` ranks of a job as a group, of which this rank is number `rank`. `server` is the
  * address at which rank 0 of the group listens; rank 0 ignores it. `context` is the id of the
- * group. The id is not 0, and no other group has the same id. Collective over the group. */
+ * group. The id is not 0, and no other group has the same id. Collective over the group. Fails as
+ * ddp_rendezvous_world does, but keeps `listener` open. */
 int ddp_rendezvous_group(const struct ddp_job_key *key, uint64_t context, int rank, int size,
                          const struct ddp_endpoint *server, struct ddp_listener *listener,
                          int64_t timeout_ns, struct ddp_connections *connections,

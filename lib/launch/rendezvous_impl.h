@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* Numbers are in the byte order of the host. A host with the other byte order sends another magic
- * number and is refused. */
+ * number, so the server closes its connection. */
 #define DDP_HELLO_MAGIC     UINT64_C(0x6f6c6c6568706464) /* "ddphello" */
 #define DDP_ANSWER_MAGIC    UINT64_C(0x7265776e61706464) /* "ddpanwer" */
 #define DDP_CHALLENGE_MAGIC UINT64_C(0x6c6c616863706464) /* "ddpchall" */
@@ -76,8 +76,9 @@ enum ddp_admission {
 };
 
 /* Evaluates the bytes that have arrived (g->got). Reads and writes no socket. `where` is the
- * server's address for messages. Fills *refusal if it returns DDP_ADMISSION_REFUSE. An admitted
- * hello has this job's token, a rank from 1 to size - 1, a port, and no secret or a right proof. */
+ * server's address for messages. Fills *refusal before it returns DDP_ADMISSION_REFUSE. Admits a
+ * connection only if its hello has this job's token, a rank from 1 to size - 1 and a possible port
+ * number. If the job has a secret, the client must also have sent a right proof. */
 enum ddp_admission ddp_admission_next(struct ddp_pending_connection *g,
                                       const struct ddp_job_key *key, const char *where,
                                       struct ddp_answer *refusal);
@@ -102,8 +103,9 @@ int ddp_rendezvous_serve(const struct ddp_rendezvous_job *job, struct ddp_listen
                          int *peer, struct ddp_endpoint *endpoint,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Runs a client. Tries the ports [port, port + ports) of each address [count] until the deadline.
- * Stores the connection to the server in *fd, and fills endpoint as ddp_rendezvous_serve does.
- * `listener` is this rank's own listener. If listener->fd is -1, opens the listener. */
+ * Stores the connection to the server in *fd. Fills endpoint [size] with the addresses of all
+ * ranks; `endpoint` is NULL in a group. `listener` is this rank's own listener. If listener->fd is
+ * -1, opens the listener. */
 int ddp_rendezvous_join(const struct ddp_rendezvous_job *job, const struct ddp_tcp_address *address,
                         int count, int port, int ports, struct ddp_listener *listener, int *fd,
                         struct ddp_endpoint *endpoint, struct ddp_err *err) DDP_MUST_CHECK;

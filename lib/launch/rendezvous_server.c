@@ -1,5 +1,5 @@
-/* The rendezvous server: one poll loop over the listening socket, the pending connections
- * (rendezvous.h) and the accepted peers. */
+/* The rendezvous server. One loop polls the listening socket, the pending connections
+ * (rendezvous_impl.h) and the accepted peers. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,12 +16,12 @@
 #include "diag/flight_report.h"
 #include "launch/rendezvous_impl.h"
 
-#define HELLO_NS    INT64_C(5000000000) /* time limit from the connection to a hello and a proof */
+#define HELLO_NS    INT64_C(5000000000) /* time limit of a connection for hello and proof */
 #define GOODBYE_NS  INT64_C(1000000000) /* time limit for sending an answer */
 #define PENDING_MAX 512                 /* maximum number of connections that are not admitted */
-#define YOUNG_NS    INT64_C(250000000)  /* a younger connection is not closed to make room */
+#define YOUNG_NS    INT64_C(250000000)  /* younger connections are not closed to make room */
 #define PAUSE_MS    100
-#define FULL_MS     20 /* pause before new connections are accepted, if there was no room */
+#define FULL_MS     20 /* pause before the server accepts again after it had no room */
 #define PEERS_NS    INT64_C(100000000) /* interval at which the accepted peers are checked */
 
 struct server {
@@ -320,7 +320,7 @@ static int report_missing(const struct server *h, struct ddp_err *err)
         (void)!ddp_rank_list(here, size, 0, list, sizeof list);
     free(here);
     ddp_format_ns((double)h->job->timeout_ns, time, sizeof time);
-    ddp_fail(err, DDP_ELOST, "rank%s %s of %d did not come to %s within %s",
+    ddp_fail(err, DDP_ELOST, "rank%s %s of %d did not connect to %s within %s",
              h->missing == 1 ? "" : "s", list, size, h->job->where, time);
     if (h->unproven > 0)
         return ddp_hint(err,
@@ -328,8 +328,9 @@ static int report_missing(const struct server *h, struct ddp_err *err)
                         "DDPBENCH_SECRET the same on all ranks?",
                         h->unproven);
     if (h->job->inside && h->endpoint != NULL)
-        return ddp_hint(err, "were they started? Other hosts cannot reach this loopback address; "
-                             "set MASTER_ADDR to a network address of rank 0 if there are any");
+        return ddp_hint(err,
+                        "were they started? Other hosts cannot reach this loopback address; if "
+                        "ranks run there, set MASTER_ADDR to a network address of rank 0");
     return ddp_hint(err, "were they started, and can they reach this host and port?");
 }
 

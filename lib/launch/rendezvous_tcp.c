@@ -30,15 +30,15 @@ struct rendezvous_client {
     const struct ddp_rendezvous_job *job;
     struct ddp_listener *listener;
     struct ddp_endpoint *endpoint;
-    /* The reason for which the client last continued its search. */
+    /* The reason why the client last continued its search; "": none. */
     char last_answer[240];
 };
 
-/* Opens this rank's listener for later groups. It listens on all addresses, but in two cases
- * only on the local address of the connection `fd`: (1) the job's host is "localhost" or a loopback
- * address, (2) the job has no secret, and the rank's address is no loopback address. Another host
- * name that resolves to 127.0.1.1 does not count in (1), because ranks on other hosts may need to
- * connect. */
+/* Opens this rank's listener for later groups. In two cases the rank listens only on the local
+ * address of the connection `fd`: (1) the job's host is "localhost" or a loopback address, (2) the
+ * job has no secret, and the local address of `fd` is not a loopback address. Otherwise the rank
+ * listens on all addresses. A host name that resolves to 127.0.1.1 is not case (1), because ranks
+ * on other hosts may need to connect. */
 static int open_listener(struct rendezvous_client *s, int fd, struct ddp_err *err)
 {
     struct ddp_tcp_address own = {.bytes = sizeof own.at};

@@ -29,9 +29,9 @@ struct ddp_watchdog {
     bool stopping; /* guarded by `lock`; `wake` is signalled after a change */
 };
 
-/* Returns the world rank of rank r of this host if it is a working rank, else -1. A rank that waits
- * in ddp_comm_agree_idle is idle; the member `working` of its flight recorder is then the number of
- * working ranks for which it waits, else 0. */
+/* Returns the world rank of rank r of this host, or -1 if this rank is idle. A rank is idle while
+ * it waits in ddp_comm_agree_idle. During this time the member `working` of its flight recorder is
+ * the number of working ranks for which it waits. Otherwise this member is 0. */
 static int working_rank(const struct ddp_watchdog *dog, int r)
 {
     const struct ddp_segment_rank *rank = ddp_segment_rank_of(dog->host, r);

@@ -1,11 +1,11 @@
 /* The watchdog: a sleeping thread that ends this process if the process makes no progress. It is
  * needed for calls that block inside a library and cannot check a deadline, such as MPI's
  * collectives. The watchdog reads the flight recorder 8 times per timeout. It acts if the newest
- * operation has been in state ENTERED, with the same index, for longer than the timeout and a
- * quarter of it. To act means to call `on_expire` with a report and then _exit. A wait that checks
- * the timeout itself begins a little later than its operation. Because of the extra quarter, such a
- * wait fails before the watchdog acts. The error of the wait is the better report, because it names
- * the rank that is waited for.
+ * operation has been in state ENTERED, with the same index, for longer than 1.25 times the timeout.
+ * When the watchdog acts, it calls `on_expire` with a report and then _exit. A wait that checks the
+ * timeout itself begins a little later than its operation, but fails before 1.25 times the timeout
+ * has passed. The error of such a wait is the better report, because the error names the rank that
+ * is waited for.
  *
  * While this rank is idle (ddp_comm_agree_idle), the watchdog watches the working ranks of this
  * host. It acts if none of these ranks has entered an operation, set a phase or called
@@ -28,7 +28,8 @@ extern "C" {
 struct ddp_segment;
 struct ddp_watchdog;
 /* `host` is the segment of this host's ranks, or NULL if there is none. Without a segment an idle
- * rank has no deadline. */
+ * rank has no deadline. `on_expire` may be NULL. Returns DDP_ENOMEM if the thread cannot be
+ * started. */
 int ddp_watchdog_start(const struct ddp_flight *flight, const struct ddp_segment *host,
                        int64_t timeout_ns, void (*on_expire)(void *arg, const char *report_text),
                        void *arg, struct ddp_watchdog **out, struct ddp_err *err) DDP_MUST_CHECK;

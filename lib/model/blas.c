@@ -14,9 +14,9 @@
 #include "base/cpuinfo.h"
 #include "base/mem.h"
 
-/* At its first large product, OpenBLAS reserves a buffer of 128 MiB per process. On some processors
- * it does so at its first product of any size. If the system refuses the memory, OpenBLAS retries
- * forever. The constant includes 1 MiB for the alignment of the buffer. */
+/* At its first large product, OpenBLAS reserves a buffer of 128 MiB per process. On some
+ * processors, OpenBLAS does so at its first product of any size. If the system refuses the memory,
+ * OpenBLAS retries forever. The constant includes 1 MiB for the alignment of the buffer. */
 #define OPENBLAS_BUFFER_BYTES ((size_t)129 << 20)
 /* m, n and k of a product that needs the buffer. For m * n * k up to 100^3, OpenBLAS may use code
  * that needs no buffer. */
@@ -80,8 +80,8 @@ static void set_one_thread(void *lib)
         mkl(1);
 }
 
-/* Returns whether one small product has the exact result. The result is wrong if the library uses
- * 64-bit integers or another matrix order. */
+/* Returns whether one small product has the exact result. The result is wrong if, for example, the
+ * library uses 64-bit integers or another matrix order. */
 static int multiplies(cblas_sgemm_fn *sgemm)
 {
     const float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {7, 8, 9, 10, 11, 12};
@@ -140,10 +140,10 @@ static void describe(void *lib, const char *file, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%.90s", base);
 }
 
-/* On processors that are newer than the library, OpenBLAS uses its kernels Prescott, which have no
- * AVX2 (get_coretype in its driver/others/dynamic.c). This function then loads the library again
- * and names better kernels, unless the user has named kernels. Returns the library, or NULL if it
- * cannot be loaded again. */
+/* On processors that are newer than the library, OpenBLAS uses its Prescott kernels, which do not
+ * use AVX2 (get_coretype in its driver/others/dynamic.c). This function then loads the library
+ * again and names better kernels, unless the user has named kernels. Returns the library, or NULL
+ * if it cannot be loaded again. */
 static void *choose_kernels(void *lib, const char *file)
 {
     char *(*core)(void) = (char *(*)(void))dlsym(lib, "openblas_get_corename");

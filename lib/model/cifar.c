@@ -11,8 +11,9 @@ int ddp_cifar_decode_binary(const uint8_t *bytes, size_t n, const char *name,
 {
     size_t count = n / RECORD;
     if (n == 0 || n % RECORD != 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes, which is not a multiple of %d", name,
-                        n, RECORD);
+        return ddp_fail(err, DDP_EINPUT,
+                        "'%s' has %zu bytes, which is not a positive multiple of %d", name, n,
+                        RECORD);
     if (count > DDP_CIFAR_MAX_IMAGES)
         return ddp_fail(err, DDP_EINPUT, "'%s' holds %zu images, but at most %d are accepted", name,
                         count, DDP_CIFAR_MAX_IMAGES);

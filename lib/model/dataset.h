@@ -47,16 +47,18 @@ struct ddp_dataset_reader {
     bool generic;            /* the file format does not show which data set the files hold */
     /* Shape of the images; 0: determined by the files or by the request. */
     int channels, height, width, classes;
-    /* Returns DDP_ENOINPUT if a file is missing and DDP_EINPUT if a file is malformed, with the
-     * file's name in the message. Returns DDP_EUSAGE if a set cannot be generated. The caller sets
-     * the name, path and hash of *out. */
+    /* Returns DDP_ENOINPUT if a file is missing, DDP_EINPUT if a file is malformed, and otherwise
+     * the errors of ddp_file_read (base/file.h). The message names the file. Generated sets:
+     * returns DDP_EUSAGE if the request is illegal, and DDP_ENOMEM if memory runs out. The caller
+     * sets the name, path and hash of *out. */
     int (*load)(const struct ddp_dataset_request *request, struct ddp_dataset *out,
                 struct ddp_err *err);
 };
 const struct ddp_dataset_reader *const *ddp_dataset_readers(void); /* NULL-terminated */
 const struct ddp_dataset_reader *ddp_dataset_find(const char *name);
-/* Loads the data set `name`. The caller releases *out. Returns DDP_EUSAGE if the name is unknown.
- * Other errors are those of the reader's load(). */
+/* Loads the data set `name`. The caller releases *out. Returns DDP_EUSAGE if the name is unknown,
+ * DDP_ENOINPUT if there is no such folder, DDP_EPERM if the folder may not be read, and otherwise
+ * the errors of the reader's load(). */
 int ddp_dataset_load(const char *name, const struct ddp_dataset_request *request,
                      struct ddp_dataset *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns whether the reader's images fit the shape and number of classes of the request. */

@@ -72,9 +72,9 @@ static void source_close(struct source *s)
     close(s->fd);
 }
 
-/* Starts the next gzip member, or sets `ended` if there is none. A gzip file may consist of several
- * members (RFC 1952, 2.2; written by pigz -i or cat a.gz b.gz). check_end() rejects other bytes
- * after the last member. */
+/* Starts the next gzip member, or sets `ended` if there is no other member. A gzip file may consist
+ * of several members (RFC 1952, 2.2; written by pigz -i or cat a.gz b.gz). check_end() rejects
+ * other bytes after the last member. */
 static int next_member(struct source *s, struct ddp_err *err)
 {
     if (s->input_pos == s->input_len)

@@ -3,8 +3,8 @@
  *
  * The pictures are coarse, so convolutions or a single matrix can learn the set. The standard
  * deviation of the noise is twice that of the pictures. Use the set to measure time, or if the real
- * data is missing. Its accuracies cannot be compared with those of real sets. The generator uses
- * integer arithmetic only, so every machine generates the same bytes. */
+ * data is missing. Accuracies on this set cannot be compared with accuracies on real sets. The
+ * generator uses integer arithmetic only, so every machine generates the same bytes. */
 #include <stdlib.h>
 
 #include "base/mem.h"

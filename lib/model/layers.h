@@ -46,7 +46,8 @@ struct ddp_batch_norm {
     struct ddp_layers_context *context;
     int plane; /* positions per image; not used on the CPU */
 };
-/* Floats per channel that a forward pass saves for the backward pass. */
+/* Floats per channel of the array `saved`. The training pass stores three of them, and the backward
+ * pass uses the other two as scratch memory. */
 #define DDP_BATCH_NORM_SAVED 5
 
 /* Fully connected layer: y [n][out] = x [n][in] w^T + b, followed by max(0, .) if relu is set.
@@ -121,25 +122,25 @@ struct ddp_layer_ops {
     void (*batch_norm_forward)(const struct ddp_batch_norm *layer, size_t count, const float *x,
                                const float *gamma, const float *beta, float *running, float *saved,
                                float *y);
-    /* Evaluation pass: normalises by the running statistics. Overwrites saved. */
+    /* Evaluation pass: normalises by the running statistics. Overwrites `saved`. */
     void (*batch_norm_evaluate)(const struct ddp_batch_norm *layer, size_t count, const float *x,
                                 const float *gamma, const float *beta, const float *running,
                                 float *saved, float *y);
-    /* Backward pass of the training pass. May set dy to 0 where ReLU cut the output. */
+    /* Backward pass of batch_norm_forward(). May set dy to 0 where ReLU set y to 0. */
     void (*batch_norm_backward)(const struct ddp_batch_norm *layer, size_t count, const float *x,
                                 const float *y, float *dy, float *saved, float *dgamma,
                                 float *dbeta, float *dx);
     void (*linear_forward)(const struct ddp_linear *layer, int n, const float *x, const float *w,
                            const float *b, float *y);
-    /* y is the output of the forward pass. Sets dy [n][out] to 0 where ReLU cut the output. Writes
-     * db, then dw, then dx [n][in]. dx may be NULL. */
+    /* y is the output of the forward pass. Sets dy [n][out] to 0 where ReLU set y to 0. Writes db,
+     * then dw, then dx [n][in]. dx may be NULL. */
     void (*linear_backward)(const struct ddp_linear *layer, int n, const float *x, const float *w,
                             const float *y, float *dy, float *dw, float *db, float *dx);
     /* Softmax and cross entropy of logits [n][classes] against labels [n]. *loss_sum receives the
      * sum of the n losses. *correct receives the number of images whose largest logit is that of
-     * the label. Of several equal largest logits, the first counts. d [n][classes] receives `scale`
-     * times the gradient of the loss sum with respect to the logits. d may be NULL, or the same
-     * array as logits. */
+     * the label. If several logits are equally large, the first of them counts. d [n][classes]
+     * receives `scale` times the gradient of the loss sum with respect to the logits. d may be
+     * NULL, or the same array as logits. */
     void (*softmax_loss)(struct ddp_layers_context *c, int n, int classes, const float *logits,
                          const uint8_t *labels, float scale, double *loss_sum, int *correct,
                          float *d);
@@ -168,7 +169,7 @@ struct ddp_layers {
 };
 
 const struct ddp_layers *const *ddp_layers_all(void); /* NULL-terminated */
-/* Returns the layers of a device, or NULL if it has none. */
+/* Returns the layers of a device, or NULL if the device has no layers. */
 const struct ddp_layers *ddp_layers_find(const char *device);
 extern const struct ddp_layers ddp_layers_cpu, ddp_layers_cuda;
 

@@ -16,12 +16,12 @@
 #include "device/cuda/find_cuda_library.h"
 #include "model/layers_cuda_impl.inc.h"
 
-/* Opens NVIDIA's libraries for the layers on first use, so that the program starts without them.
- * The functions have the types of the headers at build time. The soname contains the major version
- * of these headers, so the types fit. */
+/* The functions below open NVIDIA's libraries on first use, so that the program starts without
+ * these libraries. The functions of a library have the types of the headers at build time. The
+ * soname contains the major version of these headers, so the types fit. */
 
 /* Names and versions of the opened libraries, and notes about what the libraries cannot do. The
- * text belongs to the process, as the libraries do. */
+ * text belongs to the whole process, like the libraries. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char text[96];
 

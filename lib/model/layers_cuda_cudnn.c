@@ -162,7 +162,8 @@ static cudnnStatus_t workspace_of(const struct ddp_conv_plan *p, int op, int alg
     }
 }
 
-/* Tries to use a proposal with arithmetic `math` and at most `limit` bytes of workspace. */
+/* Tries to use a proposal with arithmetic `math` and at most `limit` bytes of workspace. Returns
+ * whether the proposal can be used. */
 static bool take(struct ddp_conv_plan *p, int op, const struct proposal *proposal,
                  cudnnMathType_t math, size_t limit, size_t *bytes)
 {

@@ -92,8 +92,8 @@ static void clear(struct ddp_layers_context *c, float *a, size_t count)
     c->device->streams->fill(c->stream, a, 0, count * sizeof *a);
 }
 
-/* Unlike the CPU's function, this function does not change dy. Its kernels also read y, and use 0
- * instead of dy where y is 0. */
+/* Unlike the CPU's function, this function does not change dy. The kernels here also read y, and
+ * use 0 instead of dy where y is 0. */
 static void batch_norm_backward(const struct ddp_batch_norm *layer, size_t count, const float *x,
                                 const float *y, float *dy, float *saved, float *dgamma,
                                 float *dbeta, float *dx)

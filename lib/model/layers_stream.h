@@ -1,5 +1,5 @@
 /* Layers on a stream. The kernels of nn_stream.h do everything except the products. Convolutions
- * are products of unfolded images, unless a library computes them.
+ * are products of unfolded images (im2col), unless a library computes the convolutions.
  *
  * Layer tables of devices (layers_cuda.c) use this code and provide the products. Images are always
  * [n][c][h][w]. Two steps use our kernels even if a library computes the convolutions. The first is

@@ -39,8 +39,8 @@ struct ddp_model_target {
 struct ddp_param {
     char name[24];
     size_t offset, count;
-    /* For the random initialisation; fan_in 0: not random. A weight has count / fan_in outputs,
-     * with the elements of an output side by side. */
+    /* For the random initialisation. fan_in is 0 if the parameter is not random. A weight has count
+     * / fan_in outputs, and the elements of an output are contiguous. */
     int fan_in, fan_out;
     float fill; /* initial value of all elements if fan_in is 0 */
 };
@@ -67,7 +67,7 @@ struct ddp_model_class {
      * CPU, call ddp_blas_load() before step() and evaluate(). If `place` names a device, all arrays
      * that the model receives lie in memory of the device, including loss_sum and correct. The
      * functions may then return before their results are written. Returns DDP_EUNAVAIL if the
-     * device has no layers or a library is missing. */
+     * device has no layers or a library is missing, and DDP_ENOMEM if memory runs out. */
     int (*create)(const struct ddp_model_class *cls, const struct ddp_model_target *place,
                   int batch, float *params, float *grads, struct ddp_model **out,
                   struct ddp_err *err);

@@ -96,8 +96,8 @@ DDP_BOTH void ddp_nn_fold_at(const struct ddp_nn_fold *a, uint32_t i)
     a->dx[ddp_nn_at(a->dxv, p)] = sum;
 }
 
-/* Pools window i of [c][n][h/2][w/2], as bias_relu_pool() of struct ddp_nn_kernels does. But
- * `which` has the layout of out. */
+/* Pools window i of [c][n][h/2][w/2], as bias_relu_pool() of struct ddp_nn_kernels does. Unlike in
+ * that function, `which` has the layout of out. */
 struct ddp_nn_pool {
     int n, h, w;
     const float *y, *bias;
@@ -219,7 +219,7 @@ DDP_BOTH void ddp_nn_norm_scale_at(const struct ddp_nn_norm_scale *a, uint32_t c
 }
 
 /* Computes element i of dx [n][channels][plane], as norm_backward() of struct ddp_nn_kernels does.
- * If y is not NULL, dy counts as 0 where ReLU cut y. */
+ * If y is not NULL, dy counts as 0 where ReLU set y to 0. */
 struct ddp_nn_norm_backward {
     uint32_t channels, plane;
     const float *x, *y, *dy, *mean, *scale, *a, *b;
@@ -409,8 +409,8 @@ DDP_BOTH void ddp_nn_variance_end(const struct ddp_nn_variance *a, uint32_t c, u
 }
 
 /* Sums for the backward pass of batch normalisation. If y is not NULL, dy counts as 0 where ReLU
- * cut y. dbeta is the sum of dy. dgamma is the sum of dy * x^, where x^ is the normalised x. The
- * arrays `a` and `b` are inputs of norm_backward. */
+ * set y to 0. dbeta is the sum of dy. dgamma is the sum of dy * x^, where x^ is the normalised x.
+ * The arrays `a` and `b` are inputs of norm_backward. */
 struct ddp_nn_norm_sum {
     uint32_t plane;
     struct ddp_view view;

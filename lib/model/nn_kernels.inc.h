@@ -35,8 +35,8 @@ unfold_plane(const float *restrict x, int in_w, int out_h, int w, float *restric
 }
 
 /* Vectors of GCC and clang for pooling four windows at once. The compiler maps these vectors to the
- * instructions of each level. The compiler's automatic vectoriser handles loops over pairs of
- * floats badly. */
+ * instructions of each level. Explicit vectors are used, because the compiler's automatic
+ * vectoriser handles loops over pairs of floats badly. */
 typedef float v4f __attribute__((vector_size(16)));
 typedef int32_t v4i __attribute__((vector_size(16)));
 typedef uint8_t v4b __attribute__((vector_size(4)));

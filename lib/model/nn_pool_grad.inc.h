@@ -1,14 +1,13 @@
-/* Backward pass through a 2 x 2 max pool and the convolution before it. Included by
- * nn_kernels.inc.h, which is compiled once per SIMD level.
+/* Backward pass through a 2 x 2 max pool and the convolution before it. nn_kernels.inc.h includes
+ * this file and is compiled once per SIMD level.
  *
  * Only one of the four positions of a window, that of the maximum, has a gradient. If ReLU set the
- * output to 0, no position has a gradient. If ReLU does that to half of the outputs, only one of
- * eight gradients is not zero, and a dense product would multiply by zero seven times of eight.
- * Therefore pool_grad first lists the gradients that are not zero. An *entry* of a list is a
- * gradient and the offset of the row that it multiplies. Images are transposed to
- * [h][w][channels], so that a *row* of k * channels values is contiguous. Rows of the weights are
- * padded to whole vectors. The gradient at a position multiplies k rows of the image and k rows of
- * the filter:
+ * output to 0, no position has a gradient. If ReLU sets half of the outputs to 0, seven of eight
+ * gradients are zero, and a dense product would mostly multiply by zero. Therefore pool_grad first
+ * lists the gradients that are not zero. An *entry* of a list is a gradient and the offset of the
+ * row that it multiplies. Images are transposed to [h][w][channels], so that a *row* of k *
+ * channels values is contiguous. Rows of the weights are padded to whole vectors. The gradient at a
+ * position multiplies k rows of the image and k rows of the filter:
  *
  *   gradient of the weights: for each output channel, add the image's rows at the maxima of the
  *   channel's windows
@@ -104,8 +103,8 @@ static size_t round_up(size_t n)
     return (n + PAD - 1) / PAD * PAD;
 }
 
-/* Divides the scratch memory into the arrays of *g and returns its size in floats. If g is NULL,
- * only returns the size. */
+/* Divides the scratch memory into the arrays of *g. Returns the size of the scratch memory in
+ * floats. If g is NULL, only returns the size. */
 static size_t divide_scratch(const struct ddp_conv_shape *s, float *scratch, struct pool_grad *g)
 {
     const size_t row = round_up((size_t)(s->k * s->in_c));
@@ -207,8 +206,8 @@ static void locate_windows(const struct ddp_conv_shape *s, const struct pool_gra
 
 /* Lists the entries of each output channel. Every window writes an entry, but the count grows only
  * if the window has a gradient. This avoids an unpredictable branch. `which` and `dout` point to
- * the first channel of an image. The next channel follows `which_channel` elements behind `which`
- * and `channel` elements behind `dout`. */
+ * the first channel of an image. The values of the next channel begin `which_channel` elements
+ * after `which` and `channel` elements after `dout`. */
 static void list_by_channel(const struct ddp_conv_shape *s, const struct pool_grad *g,
                             const uint8_t *which, size_t which_channel, const float *dout,
                             size_t channel)

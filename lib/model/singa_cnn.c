@@ -6,9 +6,9 @@
 
 enum { CLASSES = 10, SIDE = 28, HIDDEN = 500, FLAT = 50 * 4 * 4 };
 
-/* A chunk of 8 unfolded images of conv 2 takes 1 MB. conv 1 uses chunks of one image, because
- * OpenBLAS computes a product of this size without packing, which is faster
- * (results/notes/model_chunks.md). */
+/* A chunk of 8 unfolded images of conv 2 takes 1 MB. conv 1 uses chunks of one image. OpenBLAS
+ * computes a product of this size without packing, which is faster (results/notes/model_chunks.md).
+ */
 static const struct ddp_layer layers[] = {
     {.kind = DDP_LAYER_CONV_POOL, .out = 20, .k = 5, .chunk = 1},
     {.kind = DDP_LAYER_CONV_POOL, .out = 50, .k = 5, .chunk = 8},

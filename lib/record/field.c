@@ -463,7 +463,7 @@ const char *ddp_fields_read(const struct ddp_fields *fields, const cJSON *doc, c
     return read_item(f, item, object);
 }
 
-/* Returns the value of a member in a document. Returns NULL if the field has no
+/* Returns the value of a member in a document. Returns NULL if the field is a LIST or has no
  * member, or if the value is missing or null. */
 static const cJSON *value_of(const struct ddp_field *f, const cJSON *doc)
 {

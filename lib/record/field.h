@@ -29,9 +29,9 @@ enum ddp_field_kind {
     DDP_FIELD_TIME,       /* double in ns, shown in us. */
     DDP_FIELD_RANGE,      /* Two doubles: the ends of an interval. */
     DDP_FIELD_TIME_RANGE, /* Like RANGE, in ns, shown in us. */
-    DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if the field does not apply. If
-                           * the row has a member, a double, the object is also null if this is
-                           * NaN. */
+    DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if the field does not apply. A
+                           * row may have a member, which is a double. If the member is NaN, the
+                           * object is null, too. */
     DDP_FIELD_LIST,       /* No value. The caller fills the array at `path`. */
     DDP_FIELD_SET         /* unsigned: a set of bits. choices[i] is the name of bit i. A reader
                            * ignores other names, which a newer version may have added. */
@@ -53,9 +53,10 @@ struct ddp_field {
     int64_t from;                        /* A COUNT below `from` is shown as missing. */
     bool (*applies)(const void *object); /* Returns whether there is a value. NULL: always. */
     const char *const *choices;          /* Names of an ENUM's values, or of a SET's bits. */
-    void (*text)(const void *object, char *out); /* Writes to out [DDP_FIELD_TEXT_BYTES]. */
-    double (*number)(const void *object);        /* Derived value, or the lower end of a RANGE. */
-    double (*upper)(const void *object);         /* Derived upper end of a RANGE. */
+    /* Writes a derived text to out [DDP_FIELD_TEXT_BYTES]. */
+    void (*text)(const void *object, char *out);
+    double (*number)(const void *object); /* Derived value, or the lower end of a RANGE. */
+    double (*upper)(const void *object);  /* Derived upper end of a RANGE. */
 };
 
 /* The table of a struct, in the order of its document. */
@@ -103,13 +104,13 @@ void ddp_fields_store(const struct ddp_fields *fields, const void *object, cJSON
  * not valid. */
 const char *ddp_fields_load(const struct ddp_fields *fields, const cJSON *first, void *object,
                             const cJSON **rest);
-/* Reads the value at `path` of a document into its member. Returns NULL, or what is wrong with the
- * value. */
+/* Reads the value at `path` of a document into its member. Returns NULL on success. Otherwise
+ * returns a text that says what is wrong with the value. */
 const char *ddp_fields_read(const struct ddp_fields *fields, const cJSON *doc, const char *path,
                             void *object);
 /* Reads all members that the document has. A member that is missing or null in the document keeps
- * its value. Returns NULL on success. Otherwise sets *path, and returns what is wrong with the
- * value at this path. */
+ * its value. Returns NULL on success. Otherwise sets *path to the path of a wrong value, and
+ * returns a text that says what is wrong with it. */
 const char *ddp_fields_read_all(const struct ddp_fields *fields, const cJSON *doc, void *object,
                                 const char **path);
 /* Like ddp_fields_read_all, but a member whose value is not valid keeps its value, too.

@@ -25,8 +25,8 @@ static int bad(const struct reading *r, const char *key, const char *why)
 }
 
 /* Checks a name, and writes its printable form. A row of a printed table begins with a name. GitHub
- * Actions would execute a line that begins with "::" or contains "##[", so such names are
- * refused. */
+ * Actions would execute a line that begins with "::" or contains "##[". Names that begin with ":"
+ * or contain "##[" are therefore refused. */
 static int take_name(const struct reading *r, const char *key, const char *name, char *out,
                      size_t bytes)
 {
@@ -291,7 +291,7 @@ static int read_nccl_row(struct reading *r, struct table *t)
 }
 
 /* Takes the title of a table from a comment before the table. nccl-tests names its program in this
- * comment. ddpbench, which prints such tables, too, describes in it what the table shows. */
+ * comment. ddpbench prints such tables, too, and its comment describes what the table shows. */
 static void read_nccl_comment(struct table *t, const char *line)
 {
     static const char program[] = "# Collective test starting: ";

@@ -185,10 +185,11 @@ static int subtract(struct values *v, bool *known, struct ddp_err *err)
     return 0;
 }
 
-/* Sets the place of a finding if there are only two ends. If the finding is among peers and the
- * network interfaces differ in speed, the place is the end with the slower interface. Otherwise it
- * is the link or one of its directions. A finding by the reference ignores the speeds, because this
- * function does not know whether they differed at the time of the reference. */
+/* Sets the place of a finding if there are only two ends. If the finding comes from the comparison
+ * with peers and the network interfaces differ in speed, the place is the end with the slower
+ * interface. Otherwise the place is the link or one of its directions. For a comparison with the
+ * reference, the speeds are ignored, because this function does not know whether they differed at
+ * the time of the reference. */
 static void place_of_two(const struct values *v, struct ddp_health_finding *f)
 {
     const int64_t *nic = v->in->nic_Mbps;
@@ -320,7 +321,7 @@ static int judge_peers(const struct values *v, struct ddp_peer_rule *rule, struc
     return 0;
 }
 
-/* Compares the values with the reference, if it has them. */
+/* Compares the values with the reference, if the reference has this figure. */
 static int judge_reference(struct values *v, struct ddp_peer_rule *rule, struct ddp_health *h,
                            struct ddp_err *err)
 {

@@ -33,9 +33,9 @@ struct ddp_health_input {
 };
 
 /* Judges the figures. The caller has set level, min_effect, min_latency_us and must_find of *h. The
- * function sets the other members except `reference`. `level` is divided equally among the figures.
- * With a reference, it is also divided between the comparison with the peers and the comparison
- * with the reference.
+ * function sets the other members except `reference` and those of `isolate`. `level` is divided
+ * equally among the figures. With a reference, it is also divided between the comparison with the
+ * peers and the comparison with the reference.
  *
  * Latencies are judged only between ranks that had a core of their own (core_percent). Pairs of
  * ranks of one host are compared only with the reference, because their speed depends on the cores.

@@ -268,8 +268,8 @@ static void add_step(const struct ddp_record *r, const struct ddp_health_finding
     else if (f->to >= 0)
         step = "look at the path between the two: cables, switch ports, routes";
     else if (f->figure == DDP_HEALTH_COLLECTIVE)
-        step = "run `ddpbench health`; if it finds nothing there, look at what only a loaded host "
-               "needs: PCIe lanes, pause frames, interrupts, other programs";
+        step = "run `ddpbench health`; if it finds nothing there, look at what matters only under "
+               "load: PCIe lanes, pause frames, interrupts, other programs";
     else if (f->figure == DDP_HEALTH_LATENCY)
         step = "look at its route, its interrupt settings and its power states";
     if (f->figure == DDP_HEALTH_COMPUTE && isfinite(core))

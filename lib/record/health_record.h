@@ -32,13 +32,14 @@ enum ddp_health_figure {
     DDP_HEALTH_RESENT,    /* TCP segments that the sender sent again, in percent */
     DDP_HEALTH_COMPUTE,   /* time of a fixed computation, in ms */
     DDP_HEALTH_COPY,      /* speed of a memory copy, in GB/s */
-    /* Time of a collective in a group with this place, in ms. The only figure of `isolate`. */
+    /* Time of a collective in a group that contains the place of the finding, in ms. `isolate` has
+     * only this figure. */
     DDP_HEALTH_COLLECTIVE,
     DDP_HEALTH_FIGURES
 };
 #define DDP_HEALTH_PEER_FIGURES DDP_HEALTH_COLLECTIVE /* the number of figures of `health` */
-/* The largest detectable factor, or percentage for the figure `resent`, that texts show. If it is
- * larger, they say that no slow host, link or rank would be found. */
+/* The largest detectable factor that texts show. For the figure `resent`, it is a percentage. Above
+ * this limit, texts say that no slow host, link or rank would be found. */
 #define DDP_HEALTH_SHOWN_MOST 100
 /* The names of the values of the enums, such as "HEALTHY", "bandwidth" and "unit". Each array ends
  * with NULL. The name of DDP_HEALTH_NONE is "none". */
@@ -54,7 +55,7 @@ struct ddp_health_rank {
 /* A figure that is worse than it should be. */
 struct ddp_health_finding {
     enum ddp_health_figure figure;
-    /* The units are hosts, or the ranks of one host. */
+    /* The units of stats/peers.h are hosts, or the ranks of one host. */
     enum ddp_peer_place place;
     bool of_host; /* the place is a host, and not only the rank `rank` */
     /* World ranks. rank: the rank, or the lowest rank of the host. to: the other end of a link or
@@ -63,8 +64,8 @@ struct ddp_health_finding {
     bool from_reference; /* compared with the reference and not with the peers */
     /* There are only two ends, so the run cannot tell which of them is at fault. */
     bool either;
-    /* The slow-down factor and its interval. For the figure `resent`, these are the fraction in
-     * percent and its interval. */
+    /* The slow-down factor and its interval. For the figure `resent`, these are the percentage of
+     * resent segments and its interval. */
     double factor, lower, upper;
     double value, usual; /* the figure, and the figure that was expected */
     /* For a finding on bandwidth: the figure `resent` if it is a finding at the same place, too.
@@ -78,8 +79,8 @@ struct ddp_health_power {
     enum ddp_health_figure figure;
     double scatter; /* standard deviation of a value, as a fraction; NaN: the figure is unknown */
     /* The smallest slow-down factors that would be found with a probability of 90 %: of a host, and
-     * of one link or rank. For the figure `resent`, these are fractions in percent. NaN: there is
-     * nothing to compare with. */
+     * of one link or rank. For the figure `resent`, these are percentages. NaN: there is nothing to
+     * compare with. */
     double host_factor, link_factor;
 };
 
@@ -110,11 +111,11 @@ extern const struct ddp_fields ddp_health_fields, ddp_health_finding_fields, ddp
 /* Sets every value to unknown. */
 void ddp_health_init(struct ddp_health *h);
 void ddp_health_release(struct ddp_health *h);
-/* Packs the result into one message. The caller frees *out. */
+/* Packs the result into one message, which the caller frees. Returns 0 or DDP_ENOMEM. */
 int ddp_health_pack(const struct ddp_health *h, void **out, size_t *bytes,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Makes *h from a message. Returns DDP_EINTERNAL if it has another length than its content says,
- * or too many findings. */
+/* Makes *h from a message. Returns DDP_EINTERNAL if the length of the message does not fit its
+ * contents, or if it has too many findings. Returns DDP_ENOMEM if memory runs out. */
 int ddp_health_unpack(const void *message, size_t bytes, struct ddp_health *h,
                       struct ddp_err *err) DDP_MUST_CHECK;
 

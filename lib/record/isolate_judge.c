@@ -38,7 +38,7 @@ static void add_findings(const struct ddp_isolate_input *in, struct ddp_health *
     }
 }
 
-/* Appends why the search ended before no slow group was left. */
+/* Appends the reason why slow groups may be left at the end of the search. */
 static void add_end(const struct ddp_isolate_input *in, char *out, size_t out_bytes)
 {
     if (in->out_of_time)
@@ -111,12 +111,12 @@ static void conclude(const struct ddp_isolate_input *in, struct ddp_health *h)
         add_scatter(in, h, out, bytes);
     } else {
         h->verdict = DDP_HEALTH_HEALTHY;
-        ddp_text_append(out, bytes,
-                        "%d %ss in %d rounds: a %s or link that makes the %s of a group of %d %.2f "
-                        "times slower would have been found",
-                        in->ends, in->by_host ? "host" : "rank", r->rounds,
-                        in->by_host ? "host" : "rank", in->collective, r->group_ends,
-                        exp(r->detectable));
+        ddp_text_append(
+            out, bytes,
+            "%d %ss in %d rounds: a %s or link that slows down the %s of %d %ss by a factor "
+            "of %.2f would have been found",
+            in->ends, in->by_host ? "host" : "rank", r->rounds, in->by_host ? "host" : "rank",
+            in->collective, r->group_ends, in->by_host ? "host" : "rank", exp(r->detectable));
     }
 }
 

@@ -63,7 +63,8 @@ struct ddp_journal_facts {
         char key[24], value[488];
     } fact[DDP_JOURNAL_FACTS_MAX];
 };
-/* Adds a fact. The value is made printable, and cut if it is too long. */
+/* Adds a fact. The value is made printable, and cut if it is too long. After DDP_JOURNAL_FACTS_MAX
+ * facts, further facts are ignored. */
 void ddp_journal_fact(struct ddp_journal_facts *facts, const char *key, const char *fmt, ...)
     DDP_PRINTF(3, 4);
 
@@ -85,12 +86,13 @@ struct ddp_journal;
  * this case `visit` has been called for each line of that run except the head. Returns
  * DDP_EMISMATCH if a fact differs; the message names the fact. Returns DDP_EINPUT if the file is
  * damaged or not a journal. Returns DDP_ECREATE if the file cannot be opened or another run holds
- * the lock. */
+ * the lock. Returns DDP_EIO, DDP_ENOMEM or an error of `visit` in other cases. */
 int ddp_journal_open(const char *path, const struct ddp_journal_facts *facts, bool restart,
                      ddp_journal_visit visit, void *arg, struct ddp_journal **out, bool *continued,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Appends a line and syncs it to disk. Do not call this function in timed regions, because it is
- * slow. If the line could not be written completely, removes its remains and returns DDP_EIO. */
+ * slow. If the line could not be written completely, removes its remains and returns DDP_EIO.
+ * Returns DDP_ENOMEM if there is no memory for the line. */
 int ddp_journal_append(struct ddp_journal *journal, const struct ddp_journal_entry *entry,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Removes the file, whose contents the caller has stored elsewhere. Returns 0 or DDP_EIO. */

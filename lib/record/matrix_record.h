@@ -73,11 +73,11 @@ static inline struct ddp_matrix_cell *ddp_matrix_cell_of(const struct ddp_matrix
 int ddp_matrix_init(struct ddp_matrix *m, int ends, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_matrix_release(struct ddp_matrix *m);
 
-/* The matrix as one message: ddp_matrix_pack allocates it, and the caller frees *out. */
+/* Packs the matrix into one message, which the caller frees. Returns 0 or DDP_ENOMEM. */
 int ddp_matrix_pack(const struct ddp_matrix *m, void **out, size_t *bytes,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Makes *m from a message. Returns DDP_EINTERNAL if the message does not have the length that
- * follows from its number of ends. */
+/* Makes *m from a message. Returns DDP_EINTERNAL if the number of ends is illegal, or if the length
+ * of the message does not fit this number. Returns DDP_ENOMEM if memory runs out. */
 int ddp_matrix_unpack(const void *message, size_t bytes, struct ddp_matrix *m,
                       struct ddp_err *err) DDP_MUST_CHECK;
 

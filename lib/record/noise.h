@@ -48,16 +48,16 @@ struct ddp_noise {
     double injected_effect, min_effect;
     double noise_floor; /* The smallest min_effect with which 90 % of the A/A gates pass. */
     /* The smallest slow-down that would be found in 90 % of the cells if it were added to one side
-     * of the A/A gates, judged with the larger one of min_effect and noise_floor. NaN: no slow-down
-     * up to 100 % would be found. */
+     * of the A/A gates. Here the gates are judged with the larger one of min_effect and
+     * noise_floor. NaN: no slow-down up to 100 % would be found. */
     double detectable;
 };
 
-/* The members of struct ddp_noise that documents show, which are all but `machine`. */
+/* The members of struct ddp_noise that documents show: all except `machine`. */
 extern const struct ddp_fields ddp_noise_fields;
 
 /* Parses the first `bytes` bytes of `text`. name: the document's name in messages. Returns
- * DDP_EINPUT if the text is not a noise floor. */
+ * DDP_EINPUT if the text is not a noise floor, or if its digest is wrong. */
 int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp_noise *out,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads a file. Returns DDP_ENOINPUT if the file cannot be opened, DDP_EPERM if it may not be read,
@@ -65,7 +65,7 @@ int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp
  * belongs to another machine or build. */
 int ddp_noise_read(const char *path, struct ddp_noise *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Replaces the file atomically: writes a temporary file beside it, syncs it to disk and renames it.
- * Returns 0, DDP_ECREATE or DDP_EIO. */
+ * Returns 0, DDP_ECREATE, DDP_EIO or DDP_ENOMEM. */
 int ddp_noise_write(const char *path, const struct ddp_noise *noise,
                     struct ddp_err *err) DDP_MUST_CHECK;
 

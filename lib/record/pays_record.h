@@ -24,14 +24,15 @@ struct ddp_pays_method {
     double link_ns;         /* Time in which the link transfers, also if the step hides it. */
     double sent_bytes;      /* Bytes that a rank sends in a step. */
     double speedup;         /* Step time with bf16 divided by step_ns. */
-    double speedup_ci95[2]; /* From the ends of the two intervals. */
-    /* Link speeds below which a step takes less time than with bf16, and below which the method
-     * pays. INFINITY: it does so at all speeds; 0: at no speed; NaN: it does not send less. */
+    double speedup_ci95[2]; /* Its interval, from the intervals of both step times. */
+    /* break_even_GBps: link speed below which a step takes less time than with bf16.
+     * pays_below_GBps: link speed below which the method pays. INFINITY: at all speeds; 0: at no
+     * speed; NaN: the method does not send less than bf16. */
     double break_even_GBps, pays_below_GBps;
     double break_even_density; /* Density below which a step takes less time than with bf16. */
     double accuracy_change;    /* Measured accuracy minus that of dense training. */
-    /* The method sends less than bf16, and its interval is below those of all methods that do not.
-     */
+    /* The method sends less than bf16. The interval of its step time is more than 1 % below the
+     * intervals of all methods that do not send less than bf16. */
     bool pays;
     bool sends_less; /* The method sends fewer bytes than bf16. */
 };

@@ -296,8 +296,9 @@ bool ddp_point_id_parse(const char *id, struct ddp_point_spec *out)
     return true;
 }
 
-/* An id consists of parts between slashes (ddp_point_id). Every id has the parts below,
- * and optional parts may follow. This table has their keys of --vary. -1: the part has no key. */
+/* An id consists of parts between slashes (ddp_point_id). Every id has the parts below, and
+ * optional parts may follow. This table has the key of --vary for each part. -1: the part has no
+ * key. */
 static const int key_of_part[] = {
     -1,
     DDP_VARY_BACKEND,

@@ -47,7 +47,8 @@ void ddp_point_range_label(const struct ddp_point_range *range, const struct ddp
 void ddp_point_range_constants(const struct ddp_point_range *range,
                                const struct ddp_point_spec *spec, char *out, size_t out_bytes);
 /* Reads the id of a point (ddp_point_id). size_bytes becomes the requested number of bytes. Returns
- * false if the text is not an id. Then *out has the parts before the first unknown one. */
+ * false if the text is not an id. *out then has the texts and suffixes before the first unknown
+ * part, and its other members are 0. */
 bool ddp_point_id_parse(const char *id, struct ddp_point_spec *out);
 /* Copies the id of a point (ddp_point_id) to `out`, with "*" in place of the values of the keys in
  * `vary` (record/vary.h). Returns false if the id does not have the form of ddp_point_id, or if the

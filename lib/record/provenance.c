@@ -61,7 +61,8 @@ static bool starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* True if `text` contains `word` (upper case) in any case. */
+/* Returns whether `text` contains `word`, which is in upper case. The case of `text` does not
+ * matter. */
 static bool holds_word(const char *text, const char *word)
 {
     for (; *text; text++) {

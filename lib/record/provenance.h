@@ -1,5 +1,6 @@
 /* The origin of a result: the build, this host and the relevant environment variables. Only
- * allow-listed variables are recorded, and never one whose name suggests a secret. */
+ * allow-listed variables are recorded. A variable whose name suggests a secret is never recorded.
+ */
 #ifndef DDP_RECORD_PROVENANCE_H
 #define DDP_RECORD_PROVENANCE_H
 

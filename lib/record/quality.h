@@ -1,6 +1,7 @@
 /* The quality of a point is a set of codes. Each code names a reason why the times of the point are
  * doubtful. All reporters show the codes of a point. The codes are computed once, when the point is
- * added to the record. They depend on the point, but not on its samples, and on earlier points. */
+ * added to the record. They depend on the point without its samples, on the hosts, and on earlier
+ * points. */
 #ifndef DDP_RECORD_QUALITY_H
 #define DDP_RECORD_QUALITY_H
 

@@ -258,7 +258,7 @@ static int insert_index(struct ddp_record *record, const struct ddp_point *p)
     return at;
 }
 
-/* Sets the host of the named rank. */
+/* Sets s->host to the host of rank s->rank. */
 static void name_host(const struct ddp_record *record, struct ddp_straggler *s)
 {
     if (s->rank >= 0)
@@ -406,6 +406,8 @@ int ddp_record_best_busbw(const struct ddp_record *record)
     for (int i = 0; i < record->point_count; i++) {
         const struct ddp_point *p = &record->points[i];
         const double busbw = ddp_point_busbw_GBps(p, p->time_ns.median);
+        if (p->check_wrong > 0)
+            continue;
         if (busbw > best || (isnan(best) && isfinite(busbw))) {
             best = busbw;
             at = i;

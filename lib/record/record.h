@@ -2,8 +2,8 @@
  *
  * A point or an epoch can be sent through a pipe as bytes, because its strings are stored inline.
  * In the pipe, the samples of a point follow its struct. A missing value is NaN (double), -1
- * (int64, where noted) or "" (string). JSON shows a missing value as null, never as 0. Times are in
- * ns unless the member's name gives another unit. */
+ * (integer, where noted) or "" (string). JSON shows a missing value as null, never as 0. Times are
+ * in ns unless the member's name gives another unit. */
 #ifndef DDP_RECORD_RECORD_H
 #define DDP_RECORD_RECORD_H
 
@@ -73,9 +73,9 @@ struct ddp_point_spec {
     /* If the collective has a split: the bytes of the busiest rank (base/coll_kind.h). 0:
      * unknown, or nothing is sent. */
     uint64_t busiest_bytes;
-    /* busiest_bytes divided by the mean number of bytes that a rank receives from other ranks, or
-     * in a reduce-scatter-v must send to them. NaN: the collective has no split, or nothing is
-     * sent. */
+    /* busiest_bytes divided by a mean over the ranks: the bytes that a rank receives from other
+     * ranks or, in a reduce-scatter-v, the bytes that it must send to them. NaN: the collective has
+     * no split, or nothing is sent. */
     double imbalance;
 };
 
@@ -139,7 +139,7 @@ struct ddp_point {
     char algorithm_used[24];
     int32_t order;  /* Index in the order of measurement, from 0. */
     int32_t place;  /* Index in the plan, from 0. */
-    int32_t of;     /* Number of points in one repetition. 0: the point belongs to none. */
+    int32_t of;     /* Number of points in a repetition. 0: the point belongs to no repetition. */
     int32_t launch; /* Number of the repetition, from 1. 0: there is only one. */
     int64_t iterations;
     int64_t warmup; /* Number of untimed iterations before the timed ones. */
@@ -163,7 +163,7 @@ struct ddp_point {
      * hosts. On each host one rank reads the counters. -1: unknown, or the ranks used no
      * network. */
     int64_t network[DDP_NET_COUNTERS];
-    bool oversubscribed;     /* A host has more ranks than cores for them. */
+    bool oversubscribed;     /* A host has more ranks than usable cores. */
     double injected_percent; /* Delay set by --inject-delay. NaN: none. */
     /* Minimum, average and maximum over ranks of a rank's mean time. */
     double rank_mean_ns[3];
@@ -174,10 +174,10 @@ struct ddp_point {
     double achieved_density;    /* Share of the values that a rank sent, mean over ranks. */
     double threshold, density;  /* As requested. NaN: the compressor has none. */
     int32_t compress_block;     /* Elements that share a scale. 0: the compressor has no blocks. */
-    int32_t compress_rank;      /* Rank of the approximations. 0: the compressor has none. */
+    int32_t compress_rank;      /* Rank of powersgd's low-rank matrices. 0: not powersgd. */
     /* Error feedback: "on", "off", or "" if the compression loses nothing. */
     char feedback[8];
-    int64_t overflow_count; /* -1: not counted. */
+    int64_t overflow_count; /* Finite values that became infinite. -1: not counted. */
     /* By enum ddp_baseline: time of the dense exchange of the whole buffer. */
     double dense_ns[2];
     /* By enum ddp_baseline: the algorithm that dense_ns belongs to. "": not measured. */
@@ -201,7 +201,7 @@ struct ddp_point {
     int64_t page_bytes;             /* Page size of the buffers. -1: unknown. */
     /* Kind of lower bound (bench/bound.h): "memory", "latency", "point-to-point" or "". */
     char bound_kind[24];
-    double bound_GBps;     /* Bytes that the bound moves / bound_ns. NaN for sizes below 64 KiB. */
+    double bound_GBps;     /* Speed in the measurement of the bound. NaN below 64 KiB. */
     double bound_ns;       /* Lower bound of the time. */
     double bound_fraction; /* bound_ns / median. */
     /* The bound as measured before and after the point. bound_ns is the shorter of these two
@@ -220,10 +220,10 @@ struct ddp_point {
 /* Returns the bytes that the busiest rank sends to other ranks, or receives from them, if the
  * collective moves no more data than necessary. NaN for fewer than 2 ranks and for barrier. */
 double ddp_point_busiest_bytes(const struct ddp_point_spec *spec);
-/* Return the two derived metrics, which are defined only here: algbw = size / time and busbw =
- * busiest bytes / time (base/coll_kind.h), in GB (1e9 bytes) per second. ns: the time to use, which
- * is the median or an end of its interval. Both functions return NaN without a time, for compressed
- * or partial exchanges, for one rank, for 0 bytes, and if ranks shared a GPU. */
+/* Return algbw = size / time and busbw = busiest bytes / time (base/coll_kind.h), in GB (1e9 bytes)
+ * per second. ns: the time, which is the median or an end of its interval. Both functions return
+ * NaN without a time, for compressed or partial exchanges, for one rank, for 0 bytes, and if ranks
+ * shared a GPU. For a collective with a split, busbw is also NaN if busiest_bytes is 0. */
 double ddp_point_algbw_GBps(const struct ddp_point *p, double ns);
 double ddp_point_busbw_GBps(const struct ddp_point *p, double ns);
 /* Returns the busbw that a dense exchange would need to take the same time. Returns NaN for dense
@@ -235,7 +235,7 @@ bool ddp_point_is_reduced(const struct ddp_point_spec *spec);
  * means that this exchange is slower. Returns NaN if a time was not measured. */
 double ddp_point_speedup(const struct ddp_point *p, enum ddp_baseline baseline);
 /* Returns the bytes that each of P ranks sends in a dense ring exchange of S bytes: 2 (P-1)/P S, or
- * half of that for f16. No dense all-reduce sends less. */
+ * half of that for f16. No dense all-reduce sends less. Returns NaN for one rank. */
 double ddp_point_dense_bytes(const struct ddp_point_spec *spec, enum ddp_baseline baseline);
 /* Returns the link speed of a rank, in GB/s, below which the compressed exchange takes less time
  * than the dense ring: the saved bytes divided by the additional time for arithmetic. In shared
@@ -245,8 +245,8 @@ double ddp_point_dense_bytes(const struct ddp_point_spec *spec, enum ddp_baselin
  * measured, for dense exchanges, for one rank, for 0 bytes, and if ranks shared a GPU. */
 double ddp_point_pays_below_GBps(const struct ddp_point *p, enum ddp_baseline baseline);
 
-/* A record has the names of backends, and these functions know their properties. They return
- * whether the ranks of a backend read each other's memory, and whether its buffers lie in GPUs. */
+/* Return whether the ranks of the backend with this name read each other's memory, and whether the
+ * buffers of the backend lie in GPUs. */
 bool ddp_record_shares_memory(const char *backend);
 bool ddp_record_is_on_gpu(const char *backend);
 
@@ -424,16 +424,16 @@ const char *ddp_record_host_of(const struct ddp_record *record, int rank);
 /* Initialises an empty record: status partial, build of this program, other values unknown. */
 void ddp_record_init(struct ddp_record *record);
 void ddp_record_release(struct ddp_record *record);
-/* The ddp_record_add_* functions make texts printable (base/strbuf.h), so reporters never see
- * escape codes or line breaks. A caller that sets a text of the record directly must pass it
- * through ddp_printable. */
+/* The ddp_record_add_* functions return 0 or DDP_ENOMEM. They make texts printable (base/strbuf.h),
+ * so reporters never see escape codes or line breaks. A caller that sets a text of the record
+ * directly must pass it through ddp_printable. */
 /* Adds a copy of the point, and judges the quality of the point. The copy is inserted in plan order
  * among the points of its repetition. A point that belongs to no repetition becomes the last one.
- * samples: [p->sample_count], or NULL if there are none. Returns 0 or DDP_ENOMEM. */
+ * samples: [p->sample_count], or NULL if there are none. */
 int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
                          const double *samples, struct ddp_err *err) DDP_MUST_CHECK;
 /* Appends a copy of the run without its epochs. ddp_record_add_epoch adds a copy of an epoch to the
- * last run. */
+ * last run, and returns DDP_EINTERNAL if there is no run. */
 int ddp_record_add_train(struct ddp_record *record, const struct ddp_train_run *run,
                          struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoch,
@@ -467,7 +467,8 @@ extern const struct ddp_fields ddp_record_fields, ddp_timer_fields;
 extern const struct ddp_fields ddp_point_fields, ddp_epoch_fields, ddp_train_fields,
     ddp_control_fields, ddp_left_out_fields, ddp_host_fields, ddp_gpu_fields, ddp_rank_fields;
 
-/* Returns the index of the first point with the highest busbw, or -1 if no point has a busbw. */
+/* Returns the index of the first point with the highest busbw among those without wrong data, or -1
+ * if none has a busbw. */
 int ddp_record_best_busbw(const struct ddp_record *record);
 
 /* Initialise a struct with every optional value unknown. */

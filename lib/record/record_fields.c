@@ -380,7 +380,7 @@ static void schema_of(const void *record, char *out)
     snprintf(out, DDP_FIELD_TEXT_BYTES, "%s", DDP_RECORD_SCHEMA);
 }
 
-/* Writes the clock of lib/base/clock.h. */
+/* Writes the name of the clock that base/clock.h reads. */
 static void clock_of(const void *record, char *out)
 {
     (void)record;

@@ -60,8 +60,8 @@ static int text_at(const cJSON *doc, const char *path, const char *name, char *o
     return 0;
 }
 
-/* Stores the reason of the status. The status "failed" means wrong data, because ddpbench does not
- * use it for any other failure. */
+/* Stores the reason of the status "failed" as the flaw. This status means wrong data, because
+ * ddpbench uses it for no other failure. */
 static void note_status(struct ddp_result *out)
 {
     if (strcmp(out->status, "failed") != 0)

@@ -2,7 +2,7 @@
  *
  * The file is untrusted. Its size is checked before it is read, its digest is checked, and algbw
  * and busbw are recomputed. From a training run, the reader takes the name, the step time, the
- * accuracy and their settings, such as the seed. The step time becomes a point. */
+ * accuracy and settings such as the seed. The step time becomes a point. */
 #ifndef DDP_RECORD_RESULT_FILE_H
 #define DDP_RECORD_RESULT_FILE_H
 
@@ -89,7 +89,7 @@ struct ddp_result {
     int cores;
     /* Geometric mean of the copy speeds in the document (struct ddp_control). NaN: none. */
     double copy_GBps;
-    double copy_bytes; /* largest number of bytes that a rank copied for it; 0: unknown */
+    double copy_bytes; /* largest number of bytes that a rank copied for copy_GBps; 0: unknown */
     struct ddp_result_point *points; /* [count], with unique ids. */
     size_t count;
     struct ddp_id_index index;   /* of the points */
@@ -108,7 +108,8 @@ extern const struct ddp_fields ddp_result_fields;
  * form of ddp_point_id. */
 int ddp_result_read(const char *path, const struct ddp_result_rules *rules, struct ddp_result *out,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Parses the first `bytes` bytes of `text`. name: the document's name in messages. */
+/* Parses the first `bytes` bytes of `text`. name: the document's name in messages. Returns
+ * DDP_EINPUT, DDP_EUSAGE or DDP_ENOMEM like ddp_result_read. */
 int ddp_result_parse(const char *text, size_t bytes, const char *name,
                      const struct ddp_result_rules *rules, struct ddp_result *out,
                      struct ddp_err *err) DDP_MUST_CHECK;

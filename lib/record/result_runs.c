@@ -257,8 +257,8 @@ int ddp_result_read_runs(const cJSON *doc, const char *file, unsigned vary, stru
         return ddp_fail(err, DDP_EINPUT, "'%s': 'train' is not a list", file);
     const size_t count = train ? (size_t)cJSON_GetArraySize(train) : 0;
     if (count > DDP_RESULT_MAX_RUNS)
-        return ddp_fail(err, DDP_EINPUT, "'%s': %zu training runs are more than %d", file, count,
-                        DDP_RESULT_MAX_RUNS);
+        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu training runs, more than the limit of %d",
+                        file, count, DDP_RESULT_MAX_RUNS);
     DDP_TRY(DDP_NEW(&out->runs, count, err));
     DDP_TRY(DDP_RESIZE(&out->points, out->count + count, err));
     cJSON_ArrayForEach(run, train)

@@ -13,9 +13,9 @@
  * in messages. vary: the keys that names leave out (record/vary.h). */
 int ddp_result_read_runs(const cJSON *doc, const char *file, unsigned vary, struct ddp_result *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns whether a name may begin with this character, which must be a letter or a digit. A row of
- * a printed table begins with a name, and GitHub Actions would execute a line that begins with "::"
- * or "##[". */
+/* Returns whether the character is a letter or a digit. The names of models and the ids of points
+ * must begin with such a character. A row of a printed table begins with a name, and GitHub Actions
+ * would execute a line that begins with "::" or "##[". */
 bool ddp_result_begins_name(char c);
 
 #endif

@@ -54,7 +54,7 @@ static int list_at(const cJSON *doc, const char *path, const char *file, const c
 static void read_head(struct ddp_stored *s)
 {
     struct ddp_record *r = &s->record;
-    r->build = (struct ddp_build){.dirty = false}; /* not this program's */
+    r->build = (struct ddp_build){.dirty = false}; /* not the build of this program */
     ddp_fields_init(&ddp_record_fields, r);
     ddp_fields_read_valid(&ddp_record_fields, s->doc, r);
     ddp_fields_read_valid(&ddp_timer_fields, s->doc, r);
@@ -166,7 +166,7 @@ static void read_id(const cJSON *item, struct ddp_point_spec *spec)
 {
     const char *method = borrow(item, "compress.method");
     struct ddp_point_spec named;
-    /* A later version may have more parts, so the parts before an unknown one are used. */
+    /* The id of a later version may have unknown parts, so the parts before them are used. */
     (void)ddp_point_id_parse(borrow(item, "id"), &named);
     if (named.compress[0] && strncmp(named.compress, method, strlen(method)) == 0)
         memcpy(spec->compress, named.compress, sizeof spec->compress);
@@ -175,7 +175,8 @@ static void read_id(const cJSON *item, struct ddp_point_spec *spec)
     spec->overlap = named.overlap;
 }
 
-/* Returns the number of groups of a point. 0: none, for which the document has 1, or unknown. */
+/* Returns the number of groups of a point. 0: the point has no groups (the document then has 1), or
+ * the number is unknown. */
 static int group_count(const cJSON *item)
 {
     const double groups = cJSON_GetNumberValue(ddp_field_item(item, "groups"));

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* A document. The members point into each other, so a struct must not be copied. */
+/* A document. The members point into each other, so the struct must not be copied. */
 struct ddp_stored {
     struct ddp_result result; /* The checked parts, with the repetitions of a point merged. */
     size_t *merged; /* [record.point_count]: the index of each point's merged point in `result`. */

@@ -36,7 +36,7 @@ static int list_at(const struct reader *r, const char *path, const cJSON **list,
 }
 
 /* Reads the members of a table. A value that is not valid counts as missing, except the value at
- * `needed`. needed: NULL, or the path of a choice that every document has. */
+ * `needed`. needed: NULL, or the path of an ENUM (field.h) that every document has. */
 static int read_members(const struct reader *r, const struct ddp_fields *fields, const cJSON *doc,
                         const char *needed, void *object)
 {

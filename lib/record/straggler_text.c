@@ -10,23 +10,26 @@
 static void add_sentence(const struct ddp_straggler *s, const char *iterations, char *out,
                          size_t bytes)
 {
+    static const char *const verbs[DDP_STRAGGLER_CAUSES] = {[DDP_STRAGGLER_COMPUTE] = "came",
+                                                            [DDP_STRAGGLER_LINK] = "left",
+                                                            [DDP_STRAGGLER_CORE] = "was"};
     char lo[24], hi[24];
     if (s->rank < 0)
         return;
     ddp_format_ns(s->late_ns[0], lo, sizeof lo);
     ddp_format_ns(s->late_ns[1], hi, sizeof hi);
     ddp_text_append(out, bytes, ": rank %d%s%s %s last in %.0f %% of the %s", (int)s->rank,
-                    s->host[0] ? " on host " : "", s->host,
-                    s->cause == DDP_STRAGGLER_LINK ? "left" : "came", s->share * 100, iterations);
+                    s->host[0] ? " on host " : "", s->host, verbs[s->cause], s->share * 100,
+                    iterations);
     if (isfinite(s->late_ns[0]))
-        ddp_text_append(out, bytes, ", by a median of %s to %s,", lo, hi);
+        ddp_text_append(out, bytes, ", by %s to %s (95 %% interval of the median),", lo, hi);
     ddp_text_append(out, bytes, " and ");
     ddp_text_append(out, bytes, "cost %.0f %% of their time; cause: %s", s->cost * 100,
                     ddp_straggler_cause_names[s->cause]);
 }
 
 /* Writes the sentence of a training run. If the run has no straggler, the sentence is about the
- * last epoch with one. Returns false if there is none. */
+ * last epoch that has one. Returns false if no epoch has a straggler, either. */
 static bool train_line(const struct ddp_train_run *run, char *out, size_t bytes)
 {
     const struct ddp_straggler *found = &run->straggler;
@@ -37,7 +40,7 @@ static bool train_line(const struct ddp_train_run *run, char *out, size_t bytes)
             ddp_text_append(out, bytes, ", epoch %d", run->epochs[e].epoch);
     }
     if (found->rank >= 0 && found->bucket >= 0)
-        ddp_text_append(out, bytes, ", most at bucket %d", (int)found->bucket);
+        ddp_text_append(out, bytes, ", latest at bucket %d", (int)found->bucket);
     add_sentence(found, "steps", out, bytes);
     return found->rank >= 0;
 }
@@ -70,7 +73,8 @@ bool ddp_straggler_line(const struct ddp_record *r, int *next, char *out, size_t
     }
     if (more > 0 && *next <= r->point_count) {
         *next = r->point_count + 1;
-        snprintf(out, bytes, "straggler: %d more point%s name a rank", more, more == 1 ? "" : "s");
+        snprintf(out, bytes, "straggler: %d more point%s a rank", more,
+                 more == 1 ? " names" : "s name");
         return true;
     }
     for (int t = *next > r->point_count + 1 ? *next - r->point_count - 2 : 0; t < r->train_count;

@@ -11,9 +11,10 @@ extern "C" {
 /* At most this number of points have a sentence of their own. */
 #define DDP_STRAGGLER_LINES 8
 
-/* Writes the next sentence about a straggler, for example "straggler, 4 MiB in place: rank 1 on
- * host a came last in 97 % of the iterations, by 0.21 ms to 0.24 ms, and cost 20 % of their time;
- * cause: compute". *next is 0 in the first call. Returns false past the last sentence. */
+/* Writes the next sentence about a straggler, for example "straggler, allreduce 4 MiB in place,
+ * direct: rank 1 on host a came last in 97 % of the iterations, by a median of 210 us to 240 us,
+ * and cost 20 % of their time; cause: compute". *next is 0 in the first call. Returns false past
+ * the last sentence. */
 bool ddp_straggler_line(const struct ddp_record *r, int *next, char *out, size_t out_bytes);
 /* Writes the next sentence about the algorithm with the shortest time after the last arrival. There
  * is a sentence for each set of points that differ only in the algorithm. *next is 0 in the first

@@ -292,7 +292,8 @@ static void fill(const struct ddp_record *r, struct ddp_strategy_row *row)
     pair_up(r, row);
 }
 
-/* Adds a row for the run unless it belongs to an existing one. */
+/* Adds a row for the run unless the run belongs to an existing row. Returns the new number of rows.
+ */
 static int add_row(const struct ddp_train_run *run, struct ddp_strategy_row *rows, int count)
 {
     for (int i = 0; i < count; i++)
@@ -320,7 +321,8 @@ static const struct ddp_strategy_row *reference_of(const struct ddp_strategy_row
     return best;
 }
 
-/* Names each row after its strategy, plus the first difference from other rows of that strategy. */
+/* Names each row after its strategy. Then appends the first difference from each other row with the
+ * same strategy and number of ranks. */
 static void name_rows(struct ddp_strategy_row *rows, int count)
 {
     for (int i = 0; i < count; i++) {

@@ -117,8 +117,8 @@ void ddp_verdict_record_release(struct ddp_verdict_record *v);
  * which needs more seeds. */
 bool ddp_verdict_is_final(const struct ddp_verdict_record *v);
 /* Turns a PASS into INCONCLUSIVE if new lacks a cell of base, or if a cell or a training run of
- * base was not judged. Appends to v->reason how many such items and how many items that only new
- * has there are, with the first names of each kind. */
+ * base was not judged. Appends to v->reason the numbers of these items and of the items that only
+ * new has, with the first names of each kind. */
 void ddp_verdict_check_unjudged(struct ddp_verdict_record *v);
 /* Appends `before` and `text` to v->reason, cut off where the reason is full. */
 void ddp_verdict_append(struct ddp_verdict_record *v, const char *before, const char *text);

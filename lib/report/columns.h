@@ -12,7 +12,7 @@ extern "C" {
 
 struct ddp_column {
     const char *head;
-    int width; /* Width of the longest text; from ddp_columns_fit on, also of the head. */
+    int width; /* Width of the longest text. After ddp_columns_fit, the head fits, too. */
     /* ddp_columns_fit hides the columns with the largest `drop` first. It never hides a column
      * whose `drop` is 0. */
     int drop;

@@ -5,7 +5,7 @@
 
 #define NAME_COLUMNS 11
 
-/* The meaning of a column, or of several columns whose heads `name` lists, as in "min, p95". */
+/* The meaning of a column. `name` may also list the heads of several columns, as in "min, p95". */
 struct meaning {
     const char *name, *text;
 };
@@ -19,7 +19,7 @@ static const struct meaning points[] = {
     {"place", "in: the result replaces the input; out: the result has a buffer of its own"},
     {"ranks", "number of ranks; 4x2: 4 groups of 2 ranks at the same time"},
     {"memory", "registered: buffers of the backend, which other ranks may access; private: plain "
-               "pages; window: memory that all ranks share by NCCL"},
+               "pages; window: memory that NCCL shares between all ranks"},
     {"algorithm", "the algorithm that ran; `ddpbench list algorithms`"},
     {"+-, ci95", "distance from the median to the farther end of its 95 % interval, in percent of "
                  "the median"},
@@ -43,11 +43,11 @@ static const struct meaning dense[] = {
 
 static const struct meaning reduced[] = {
     {"compress", "the compressor; none: the values of a part (--partial) are sent as they are"},
-    {"part", "number of equal chunks, of which an iteration exchanges one"},
+    {"part", "number of equal chunks; each iteration exchanges one of them"},
     {"fdbk", "error feedback"},
     {"time", "median over the iterations of the time of the slowest rank, from the gradient to the "
              "sum"},
-    {"encode, exchange, decode", "time of each phase, on the rank that is slowest in it"},
+    {"encode, exchange, decode", "time of each phase on its slowest rank"},
     {"sent", "bytes that a rank sends"},
     {"density", "share of the values that a rank sends"},
     {"eff", "bus bandwidth with which a dense exchange would take this time; `ddpbench explain "
@@ -60,9 +60,9 @@ static const struct meaning reduced[] = {
 
 static const struct meaning overlapped[] = {
     {"pure", "median over the iterations of the time of the operation alone, on the slowest rank"},
-    {"compute", "time of the computation alone; its length is chosen to be about that of pure"},
+    {"compute", "time of the computation alone, which is chosen to take about as long as pure"},
     {"total", "time of both at once, with the operation in a progress thread"},
-    {"overlap", "hidden part of the shorter of pure and compute: (pure + compute - total) / "
+    {"overlap", "share of min(pure, compute) that is hidden: (pure + compute - total) / "
                 "min(pure, compute)"},
     {NULL, NULL},
 };

@@ -12,8 +12,8 @@
 #include "report/page_impl.h"
 #include "report/report_sink.h"
 
-/* Writes the label of a document if `labels` is true and there is a label. Otherwise writes the
- * file name without the folder. Removes ".json" from the end. */
+/* Writes the label of a document if `labels` is true and the document has a label. Otherwise writes
+ * the file name without the folder. Removes ".json" from the end. */
 static void short_name(const char *path, const struct ddp_stored *s, bool labels, char out[128])
 {
     const char *base = strrchr(path, '/');
@@ -82,8 +82,8 @@ static int order_documents(struct ddp_page *page, const struct ddp_stored *docs,
     return 0;
 }
 
-/* If page->keeps_files is set, adds an SVG file to the files of the page for each document with
- * points. The file shows the table of the points as a terminal shows it. */
+/* If page->keeps_files is true, adds an SVG file to page->files for each document with points. The
+ * file shows the table of the points as on a terminal. */
 static int keep_screens(struct ddp_page *page)
 {
     for (int d = 0; d < page->count && page->keeps_files; d++) {
@@ -98,7 +98,7 @@ static int keep_screens(struct ddp_page *page)
     return 0;
 }
 
-/* Prepares everything that sections need, and builds the page. */
+/* Prepares everything that the sections need, and builds the page. */
 static int build(struct ddp_page *page, const struct ddp_stored *docs, const char *const *paths,
                  bool markdown)
 {

@@ -96,7 +96,7 @@ static void add_head(struct ddp_page *page)
     ddp_strbuf_add(out, "</svg>\n");
 }
 
-/* Adds the title, and when and where the first document was measured. */
+/* Adds the title, and the time and the machine of the first document. */
 static void add_header(struct ddp_page *page)
 {
     const struct ddp_record *r = &page->docs[0]->record;
@@ -161,7 +161,7 @@ static void add_shortest(struct ddp_page *page, const struct ddp_record *r)
     char figure[24], size[24], text[160];
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
-        if (p->spec.ranks > 1 && p->time_ns.median > 0 &&
+        if (p->spec.ranks > 1 && p->time_ns.median > 0 && p->check_wrong <= 0 &&
             (!least || p->time_ns.median < least->time_ns.median))
             least = p;
     }
@@ -174,8 +174,9 @@ static void add_shortest(struct ddp_page *page, const struct ddp_record *r)
     add_tile(page, figure, text);
 }
 
-/* Adds a tile with the accuracy of the first strategy. Adds a second tile with the strategy that
- * loses the most accuracy against its reference, or gains the least. */
+/* Adds a tile with the accuracy of the first strategy. If strategies were compared with a
+ * reference, a second tile shows the strategy with the lowest accuracy relative to its reference.
+ */
 static void add_accuracy(struct ddp_page *page)
 {
     const struct ddp_strategy_row *first, *worst = NULL;

@@ -1,4 +1,4 @@
-/* The page being built, and the pieces of HTML that its sections share. Sections append to
+/* A page that is being built, and the pieces of HTML that its sections share. Sections append to
  * page->out. If an append runs out of memory, page->out is marked as failed. Other failures are
  * returned. */
 #ifndef DDP_REPORT_PAGE_IMPL_H
@@ -10,7 +10,7 @@
 #include "report/page.h"
 #include "report/plot_svg.h"
 
-/* An SVG file of its own: a plot, or a table as a terminal shows it. */
+/* An SVG file with a plot, or with a table as a terminal shows it. */
 struct ddp_page_file {
     char name[80]; /* The name ends in ".svg". */
     struct ddp_strbuf text;
@@ -38,13 +38,13 @@ struct ddp_page {
 /* A column of a table. */
 struct ddp_page_column {
     const char *head;
-    bool text; /* The cells are words, and not numbers. */
+    bool text; /* The cells are words and not numbers. */
 };
 
 /* Adds a heading. A heading of level 2 begins a section and needs an `id`, to which the navigation
  * links. Other headings may have the id NULL. */
 void ddp_page_heading(struct ddp_page *page, int level, const char *id, const char *text);
-/* Adds an HTML element with escaped text. `element` is the name of the element, which may be
+/* Adds an HTML element whose text is escaped. `element` is the name of the element, which may be
  * followed by attributes, for example "p" or "td class=\"t\"". */
 void ddp_page_element(struct ddp_page *page, const char *element, const char *text);
 /* Open and close a table that scrolls inside the page. `label` is the name of the table for screen
@@ -52,8 +52,8 @@ void ddp_page_element(struct ddp_page *page, const char *element, const char *te
 void ddp_page_open_table(struct ddp_page *page, const char *label,
                          const struct ddp_page_column *columns, size_t count);
 void ddp_page_close_table(struct ddp_page *page);
-/* Open and close a row. `kind` is a class of the style sheet, such as "q" for a doubtful row, or
- * "". */
+/* Open and close a row. `kind` is a class of the style sheet, such as "q" for a doubtful row. It
+ * may be "". */
 void ddp_page_open_row(struct ddp_page *page, const char *kind);
 void ddp_page_close_row(struct ddp_page *page);
 /* Add a cell: a number as text (aligned right), words (aligned left), or a formatted quantity. */
@@ -62,15 +62,15 @@ void ddp_page_words(struct ddp_page *page, const char *text);
 void ddp_page_quantity(struct ddp_page *page, enum ddp_quantity quantity, double value);
 /* Adds a cell "low to high", or "-" if one of the two is NaN. */
 void ddp_page_range(struct ddp_page *page, enum ddp_quantity quantity, double low, double high);
-/* Writes a link speed below which compression pays, for example "12.0 GB/s (96.0 Gbit/s)". Writes
+/* Writes the link speed below which compression pays, for example "12.0 GB/s (96.0 Gbit/s)". Writes
  * "any link" for infinity, "no link" for 0, and "-" for NaN. */
 void ddp_page_link_text(double GBps, char *out, size_t bytes);
 /* Adds marks at the speeds of common networks to a plot whose x axis is a link speed. */
 void ddp_page_mark_links(struct ddp_plot *plot);
 
-/* Adds a file to page->files. Its name is NAME.svg or, if this name is taken, NAME-2.svg and so on.
- * Returns the text of the file, which is still empty, or NULL if memory runs out. The pointer is
- * valid until the next call. */
+/* Adds a file to page->files. The name of the file is NAME.svg or, if this name is taken,
+ * NAME-2.svg and so on. Returns the text of the file, which is still empty, or NULL if memory runs
+ * out. The pointer is valid until the next call. */
 struct ddp_strbuf *ddp_page_keep_file(struct ddp_page *page, const char *name);
 /* Opens a figure and adds the plot with its legend. If page->keeps_files is true, also adds the
  * plot to page->files. The caller then adds a table and closes the figure. Returns 0 or DDP_ENOMEM.

@@ -1,5 +1,6 @@
-/* A page in Markdown, for pull requests: the verdicts, the summary, the cells that changed, and the
- * strategies. The other cells, the points and the commands are folded. */
+/* A page in Markdown, for pull requests. It shows the verdicts, the summary, the cells that
+ * changed, the strategies, and the answers of `pays`. The other cells, the points and the commands
+ * are folded. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "report/page_impl.h"
 #include "report/report_parts.h"
 
-/* True if the interval of the ratio does not contain 1. */
+/* Returns true if the interval of the ratio does not contain 1. */
 static bool has_changed(const struct ddp_across_cell *c)
 {
     return c->lower > 1 || c->upper < 1;
@@ -63,7 +64,8 @@ static void add_comparison(const struct ddp_page *page)
     ddp_markdown_unfold(out);
 }
 
-/* Adds the points of a document, which are folded, its strategies, and the answer of `pays`. */
+/* Adds the points of a document, its strategies, and the answer of `pays`. The points are folded.
+ */
 static void add_details(const struct ddp_page *page, int document)
 {
     const struct ddp_stored *s = page->docs[document];
@@ -79,7 +81,7 @@ static void add_details(const struct ddp_page *page, int document)
     ddp_markdown_pays(&s->record.pays, out);
 }
 
-/* Adds the command, the build, the machine and the time of each document. They are folded. */
+/* Adds a folded list with the command, the build, the machine and the time of each document. */
 static void add_origins(const struct ddp_page *page)
 {
     struct ddp_strbuf *out = page->out;

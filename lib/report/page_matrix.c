@@ -1,4 +1,4 @@
-/* Writes the section of a page with the matrices of pairs, one heat map for each document. */
+/* The section of a page with the matrices of pairs. Each document has a heat map. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

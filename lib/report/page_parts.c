@@ -146,8 +146,8 @@ void ddp_page_close_figure(struct ddp_page *page)
     ddp_strbuf_add(page->out, "</figure>\n");
 }
 
-/* Adds the table row of a value: the label of its row in the plot, the name of its series, x, y and
- * the interval, as far as the table has these columns. */
+/* Adds the table row of a value. The row has the label of the value's row in the plot, the name of
+ * its series, x, y and the interval, if the table has these columns. */
 static void add_value(struct ddp_page *page, const struct ddp_plot *plot,
                       const struct ddp_plot_series *s, const struct ddp_plot_value *v, bool names,
                       bool intervals)

@@ -35,7 +35,7 @@ static void open_row(struct ddp_page *page, const struct ddp_plot_group *g, size
 }
 
 /* Opens a table. Its first columns are the series, if there are several, and the setting on the x
- * axis. `columns` [count] follow. */
+ * axis. The `count` columns in `columns` follow. */
 static void open_table(struct ddp_page *page, const struct ddp_plot_group *g, const char *label,
                        const struct ddp_page_column *columns, size_t count)
 {
@@ -267,7 +267,7 @@ static int plot_links(struct ddp_page *page, struct ddp_plot *plot)
     return 0;
 }
 
-/* Adds a list of the verdicts on the exchanges. Returns false if there are none. */
+/* Adds a list of the verdicts on the exchanges. Returns false if there are no verdicts. */
 static bool add_verdicts(struct ddp_page *page)
 {
     bool any = false;

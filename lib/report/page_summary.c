@@ -41,8 +41,8 @@ static void place_text(const struct ddp_point_spec *s, char out[80])
 }
 
 /* Writes the highest bus bandwidth and the shortest time of a collective, and compares the time of
- * its largest size with the bound. Uses only points with several ranks and without wrong data.
- * Writes "" if there is no such point. */
+ * the collective's largest size with the bound. Uses only points with several ranks and without
+ * wrong data. Writes "" if there is no such point. */
 static void collective_text(const struct ddp_page *page, int document, enum ddp_coll coll,
                             char out[256])
 {
@@ -86,8 +86,8 @@ static void collective_text(const struct ddp_page *page, int document, enum ddp_
     }
 }
 
-/* Writes how many points delivered wrong data or, if none did, how many were verified. Writes "" if
- * there are no points. */
+/* Writes how many points delivered wrong data. If no point did, writes how many points were
+ * verified. Writes "" if there are no points. */
 static void verified_text(const struct ddp_record *r, char out[160])
 {
     int verified = 0, wrong = 0;
@@ -123,8 +123,9 @@ static void summarize_points(struct ddp_page *page, bool markdown, int document)
     if (text[0])
         sentence(page, markdown, document, text);
     if (r->left_out_count > 0) {
-        snprintf(text, sizeof text, "%d part%s of the command could not run", r->left_out_count,
-                 r->left_out_count == 1 ? "" : "s");
+        snprintf(text, sizeof text, "%d part%s of the command could not run and %s left out",
+                 r->left_out_count, r->left_out_count == 1 ? "" : "s",
+                 r->left_out_count == 1 ? "was" : "were");
         sentence(page, markdown, document, text);
     }
 }
@@ -183,19 +184,19 @@ static void summarize_training(struct ddp_page *page, bool markdown, int documen
             c.highest->difference.mean * 100, c.highest->sync);
         sentence(page, markdown, document, text);
         if (c.pays > 0)
-            snprintf(text, sizeof text, "a step is shorter than with %s if the strategy is: %s",
-                     s->row->sync, c.names);
+            snprintf(text, sizeof text,
+                     "compared with %s, these strategies make a step shorter: %s", s->row->sync,
+                     c.names);
         else
-            snprintf(
-                text, sizeof text,
-                "no strategy makes a step clearly shorter than %s does here, and %d of %d make "
-                "it clearly longer",
-                s->row->sync, c.pays_not, c.count);
+            snprintf(text, sizeof text,
+                     "no strategy makes a step clearly shorter than %s; %d of %d make a step "
+                     "clearly longer",
+                     s->row->sync, c.pays_not, c.count);
         sentence(page, markdown, document, text);
     }
 }
 
-/* The ratios of a document to the first one. */
+/* The ratios of a document to the first document. */
 struct ratios {
     size_t count; /* Number of cells that both documents have. */
     size_t other; /* Number of cells that only one of the two documents has. */
@@ -278,8 +279,7 @@ void ddp_page_summary(struct ddp_page *page, bool markdown)
             summarize_ratios(page, markdown, d);
 }
 
-/* Fills a plot with the ratios of step times. The plots over size show only the ratios of points.
- */
+/* Fills a plot with the ratios of step times. The plots over size do not show these ratios. */
 static int plot_steps(struct ddp_page *page, struct ddp_plot *plot)
 {
     *plot = (struct ddp_plot){.x = {DDP_QUANTITY_NUMBER, true, "step time ratio"},

@@ -54,7 +54,7 @@ static void runs_text(const struct ddp_plot_strategy *s, char out[CELL_BYTES])
     snprintf(out, CELL_BYTES, "%d", s->row->runs);
 }
 
-/* The columns of the table of strategies. A column without `text` shows the double at `offset` of
+/* The columns of the table of strategies. A column without `text` shows the double at `offset` in
  * struct ddp_strategy_row. */
 #define ROW(member) offsetof(struct ddp_strategy_row, member)
 static const struct {

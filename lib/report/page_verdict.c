@@ -10,7 +10,7 @@
 #include "report/page_impl.h"
 #include "report/report_parts.h"
 
-/* A plot of ratios shows at most this many rows. The table shows all. */
+/* A plot of ratios shows at most this many rows. The table shows all rows. */
 #define ROWS_MAX 40
 
 static const char *outcome_class(enum ddp_verdict outcome)

@@ -1,5 +1,5 @@
-/* Plots as data: memory, scales, and the text of values. plot_cells.c and plot_train.c make plots
- * from records, and the files page_*.c make plots of rows. */
+/* Plots as data: memory, scales, and the text of values. plot_cells.c, plot_train.c and the files
+ * page_*.c make the plots. */
 #include "report/plot.h"
 
 #include <ctype.h>
@@ -53,7 +53,7 @@ struct ddp_plot_series *ddp_plot_add_series(struct ddp_plot *plot, const char *n
     return s;
 }
 
-/* True if the axis can show the value. */
+/* Returns true if the axis can show the value. */
 static bool has_place(const struct ddp_plot_axis *axis, double value)
 {
     return isfinite(value) && (!axis->log || value > 0);
@@ -165,7 +165,8 @@ static bool add_powers(struct ddp_plot_scale *s, const double *factors, int most
     return true;
 }
 
-/* Adds a tick at every n-th power of `base`. n is so large that there are at most `most` ticks. */
+/* Adds a tick at every n-th power of `base`, where n is so large that there are at most `most`
+ * ticks. */
 static void add_spaced_powers(struct ddp_plot_scale *s, double base, int most)
 {
     const double unit = log(base);
@@ -191,9 +192,9 @@ static void add_steps(struct ddp_plot_scale *s, int most)
             s->ticks[s->count++] = i * step;
 }
 
-/* Adds as many ticks to a logarithmic axis as `most` allows. Sizes and counts have ticks at powers
- * of 2. For other quantities, the ticks are round numbers such as 1, 2 and 5 times a power of ten.
- * If their range covers less than a factor of 2, the ticks have equal distances. */
+/* Adds at most `most` ticks to a logarithmic axis. Sizes and counts have ticks at powers of 2. For
+ * other quantities, the ticks are round numbers such as 1, 2 and 5 times a power of ten. If the
+ * range covers less than a factor of 2, these ticks have equal distances. */
 static void add_log_ticks(struct ddp_plot_scale *s, enum ddp_quantity quantity, int most)
 {
     static const double one[] = {1, 0}, two[] = {1, 3, 0}, three[] = {1, 2, 5, 0};
@@ -269,8 +270,8 @@ static void traffic_text(double bytes, char *out, size_t out_bytes)
     snprintf(out, out_bytes, "%.3g %s", bytes, units[unit]);
 }
 
-/* Writes a number with usually three significant digits. If `trim` is true, leaves out zeros at the
- * end. */
+/* Writes a number, usually with three significant digits. If `trim` is true, leaves out zeros at
+ * the end. */
 static void number_text(double value, bool trim, char *out, size_t out_bytes)
 {
     const double size = fabs(value);

@@ -1,5 +1,5 @@
-/* The data of plots: series of values that are taken from records. plot_svg.h draws a plot as SVG,
- * and plot_terminal.h draws it with characters.
+/* The data of plots: series of values from records. plot_svg.h draws a plot as SVG, and
+ * plot_terminal.h draws a plot with characters.
  *
  * A *source* is a record with a name, for example a stored document. A *cell* is a point of a
  * source. The cells of all sources are divided into *groups*, and a plot of cells shows one group.
@@ -34,7 +34,7 @@ enum ddp_quantity {
     DDP_QUANTITY_GBPS,     /* GB/s: "22.6" */
     DDP_QUANTITY_NUMBER,   /* ratios: "1.25" */
     DDP_QUANTITY_COUNT,    /* whole numbers: "1024" */
-    DDP_QUANTITY_FRACTION, /* a fraction, as a percentage: "1 %" */
+    DDP_QUANTITY_FRACTION, /* a fraction, as a percentage: "1.25 %" */
     DDP_QUANTITY_ROW       /* the index of a row, which has a label (struct ddp_plot) */
 };
 
@@ -194,7 +194,7 @@ int ddp_plot_group_cells(const struct ddp_plot_source *sources, const struct ddp
                          enum ddp_plot_over over, struct ddp_plot_groups *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plot_groups_release(struct ddp_plot_groups *groups);
-/* Returns the value of a cell on the x axis: bytes, ranks, or the density. */
+/* Returns the value of a cell on the x axis: its bytes, its ranks, or its density. */
 double ddp_plot_over_value(const struct ddp_plot_cell *cell, enum ddp_plot_over over);
 
 enum ddp_plot_metric {
@@ -208,9 +208,10 @@ enum ddp_plot_metric {
 int ddp_plot_cells_over(const struct ddp_plot_group *group, enum ddp_plot_metric metric,
                         struct ddp_plot *out, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Returns the break-even density of a series against dense f32. If it was measured, sets *measured
- * to true and returns the measured density. Otherwise returns the estimate of one cell, namely of
- * the cell whose own density is nearest to its estimate. NaN: unknown. */
+/* Returns the break-even density of a series against dense f32. If this density was measured, sets
+ * *measured to true. Otherwise sets *measured to false. Each cell then has an estimate of its own,
+ * and the function returns the estimate that is nearest to the density of its cell. NaN: unknown.
+ */
 double ddp_plot_break_even(const struct ddp_plot_group *group, int series, bool *measured);
 
 /* The strategies of the training runs of all sources. */
@@ -230,9 +231,10 @@ int ddp_plot_collect_strategies(const struct ddp_plot_source *sources, int count
                                 struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plot_strategies_release(struct ddp_plot_strategies *strategies);
 /* Makes a plot of the accuracy over the seconds of training or, if over_bytes is true, over the
- * bytes that a rank has sent. A value is the mean accuracy of a strategy's runs after an epoch, and
- * its interval is the range of the accuracies of these runs. The plot shows only strategies that
- * train the same model with the same data as the run `model`. Returns 0 or DDP_ENOMEM. */
+ * bytes that a rank has sent. A value is the mean accuracy of a strategy's runs after an epoch. The
+ * interval of the value is the range of the accuracies of these runs. The plot shows only
+ * strategies that train the same model with the same data as the run `model`. Returns 0 or
+ * DDP_ENOMEM. */
 int ddp_plot_accuracy(const struct ddp_plot_source *sources,
                       const struct ddp_plot_strategies *strategies,
                       const struct ddp_train_run *model, bool over_bytes, struct ddp_plot *out,

@@ -13,8 +13,8 @@
 /* A plot over ranks shows at most this many sizes. */
 #define SIZES_MAX 6
 
-/* The settings of a cell. A group is divided by these settings, in this order, until it has few
- * enough series. Groups are never divided by SIZE or SOURCE. */
+/* The settings of a cell. Cells are divided by these settings, in this order, until each group has
+ * at most DDP_PLOT_SERIES_MAX series. Groups are never divided by SIZE or SOURCE. */
 enum setting {
     COLL,
     RANKS,
@@ -32,7 +32,7 @@ enum setting {
 };
 #define TEXT_BYTES 160
 
-/* Writes a setting in words, or "" if it does not apply to the cell. */
+/* Writes a setting in words, or "" if the setting does not apply to the cell. */
 static void setting_text(const struct ddp_plot_cell *cell, const struct ddp_plot_source *sources,
                          enum setting setting, char out[TEXT_BYTES])
 {
@@ -140,7 +140,7 @@ int ddp_plot_collect(const struct ddp_plot_source *sources, int count, struct dd
     return 0;
 }
 
-/* A cell and the hashes of its settings. Two settings are equal if their hashes are equal. */
+/* A cell and the hashes of its settings. Settings with equal hashes count as equal. */
 struct item {
     const struct ddp_plot_cell *cell;
     uint64_t hash[SETTINGS];
@@ -160,8 +160,8 @@ double ddp_plot_over_value(const struct ddp_plot_cell *cell, enum ddp_plot_over 
                                          : density_of(p);
 }
 
-/* Returns true if the setting is on the x axis. The density is not a setting of its own. It is a
- * part of COMPRESS, from which fill_item removes it. */
+/* Returns true if the setting is on the x axis. The density is a part of COMPRESS, from which
+ * fill_item removes the density. */
 static bool is_over(enum setting setting, enum ddp_plot_over over)
 {
     return (over == DDP_PLOT_OVER_SIZE && setting == SIZE) ||
@@ -251,8 +251,8 @@ static void append_text(char *out, size_t bytes, const char *text)
 }
 
 /* Finds the settings in which items differ, as bits 1 << setting. *overall: all such settings.
- * *inside: the settings in which two items of the same source differ. If there are several sources,
- * SOURCE is added. Returns 0 or DDP_ENOMEM. */
+ * *inside: the settings in which two items of the same source differ. SOURCE is also in *inside if
+ * the items come from several sources. Returns 0 or DDP_ENOMEM. */
 static int find_varying(const struct builder *b, const struct item *items, size_t n,
                         unsigned *inside, unsigned *overall)
 {
@@ -273,8 +273,8 @@ static int find_varying(const struct builder *b, const struct item *items, size_
     return 0;
 }
 
-/* Writes the settings of a cell that distinguish its series from the others. varies: bits of these
- * settings. */
+/* Writes the settings of a cell that distinguish its series from the other series. varies: bits of
+ * these settings. */
 static void name_series(const struct builder *b, const struct ddp_plot_cell *cell, unsigned varies,
                         char *out, size_t bytes)
 {
@@ -323,8 +323,8 @@ out:
     return rc;
 }
 
-/* Names the group and its series, and chooses their style. divided: bits of the settings by which
- * groups were divided. */
+/* Names the group and its series, and chooses the styles of the series. divided: bits of the
+ * settings by which groups were divided. */
 static int describe_group(const struct builder *b, const struct item *items, const int *order,
                           size_t n, unsigned divided, struct ddp_plot_group *g)
 {
@@ -422,10 +422,10 @@ out:
     return rc;
 }
 
-/* Divides items by collective, then by one setting after the other until a part has at most
+/* Divides items by collective, and then by one setting after the other until each part has at most
  * DDP_PLOT_SERIES_MAX series. Settings that vary only between sources do not divide, so that
- * sources share their plots. `setting` is the next setting, and `divided` has the bits of those
- * that have divided the items already. */
+ * sources share their plots. `setting` is the next setting. `divided` has the bits of the settings
+ * that have already divided the items. */
 static int divide(const struct builder *b, struct item *items, size_t n, enum setting setting,
                   unsigned divided)
 {
@@ -458,9 +458,9 @@ out:
     return rc;
 }
 
-/* Keeps the items of series that were measured with several numbers of ranks. If these have more
- * than SIZES_MAX different sizes, keeps SIZES_MAX sizes, evenly spaced in the sorted list of sizes.
- */
+/* Keeps the items of series that were measured with several numbers of ranks. If these items have
+ * more than SIZES_MAX different sizes, keeps SIZES_MAX sizes, evenly spaced in the sorted list of
+ * sizes. */
 static int keep_ranks(struct item *items, size_t *n, struct ddp_err *err)
 {
     int *order = NULL, distinct, rc;

@@ -12,7 +12,7 @@
 /* A plot with more values than this has small markers. */
 #define MANY_VALUES 120
 
-/* Sizes in units of the drawing, which are pixels if it is not scaled. */
+/* Sizes in units of the drawing. A unit is a pixel if the drawing is not scaled. */
 #define INLINE_WIDTH  520
 #define INLINE_HEIGHT 310
 #define FILE_WIDTH    760
@@ -32,8 +32,8 @@ void ddp_markup_text(struct ddp_strbuf *out, const char *text)
     ddp_escaped_text(out, text, "&<>\"'", by);
 }
 
-/* People with any kind of colour blindness can tell the colours of series (--s0 to --s7) apart.
- * These colours have a contrast ratio of at least 3 to the background. */
+/* The colours of series are --s0 to --s7. They also differ for people with a colour vision
+ * deficiency, and have a contrast ratio of at least 3 to the background (--surface). */
 static const char light[] =
     "--page:#f6f7f9;--surface:#fff;--ink:#1b1f24;--ink2:#4a535e;--line:#d5dae0;--grid:#e6e9ed;"
     "--link:#1557b0;--good:#17693a;--bad:#b3261e;--warn:#855300;--tint:#fff6e0;"
@@ -265,8 +265,8 @@ static void add_marks(const struct frame *f, const struct ddp_plot *plot, struct
         }
         const double x = x_at(f, m->at), width = LETTER * (double)strlen(m->label);
         ddp_strbuf_addf(out, "<path class=\"k\" d=\"M%.1f %.1fV%.1f\"/>", x, f->top, f->bottom);
-        /* If the previous label overlaps, the label moves to the right. A label that would be too
-         * far from its line or outside the drawing is left out. */
+        /* If the previous label overlaps, the label moves to the right. The label is left out if it
+         * would be too far from its line or outside the drawing. */
         double middle = fmin(fmax(x, f->left + width / 2), f->right - width / 2);
         middle = i > 0 ? fmax(middle, taken + width / 2) : middle;
         if (middle > x + width || middle + width / 2 > f->right + 10)
@@ -277,7 +277,7 @@ static void add_marks(const struct frame *f, const struct ddp_plot *plot, struct
     ddp_strbuf_add(out, "\n");
 }
 
-/* Adds the labels of rows, each above its row, cut if they are too long. */
+/* Adds the label of each row above the row. Labels that are too long are cut off. */
 static void add_rows(const struct frame *f, const struct ddp_plot *plot, struct ddp_strbuf *out)
 {
     const size_t most = (size_t)((f->right - f->left) / LETTER);

@@ -91,7 +91,7 @@ static void put_marker(struct canvas *c, int x, int y, char marker, int style)
     cell->style = (signed char)style;
 }
 
-/* Draws a straight line of dots. gap: only every gap-th dot is drawn. */
+/* Draws a straight line of dots. gap: only every gap-th dot of the line is drawn. */
 static void put_line(struct canvas *c, const struct ddp_plot_value *from,
                      const struct ddp_plot_value *to, int gap, int style)
 {
@@ -143,7 +143,8 @@ static void put_plot(struct canvas *c, const struct ddp_plot *plot)
 /* Writes the character for the dots of a cell. */
 static void dots_text(const struct canvas *c, unsigned dots, char out[4])
 {
-    /* Element i is the bit in the code of a braille character for the dot in bit i of cell.dots. */
+    /* braille[i] is the number of the bit that stands for bit i of cell.dots in the code of a
+     * braille character. */
     static const unsigned char braille[] = {0, 3, 1, 4, 2, 5, 6, 7};
     static const char ascii[] = {' ', '\'', '.', ':'};
     unsigned code = 0x2800;
@@ -206,7 +207,7 @@ static void add_rows(const struct canvas *c, const struct ddp_plot *plot, int le
     }
 }
 
-/* Adds the x axis, and the labels below it that have room. */
+/* Adds the x axis. Labels below the axis that have no room are left out. */
 static void add_x_axis(const struct canvas *c, const struct ddp_plot *plot, int left,
                        struct ddp_strbuf *out)
 {
@@ -232,8 +233,8 @@ static void add_x_axis(const struct canvas *c, const struct ddp_plot *plot, int 
     ddp_strbuf_addf(out, "\n%s\n", labels);
 }
 
-/* Adds an item of the legend, on a new line if the current one has no room. *used: width of the
- * current line so far. */
+/* Adds an item of the legend. The item begins a new line if the current line has no room. *used:
+ * width of the current line so far. */
 static void add_item(const char *key, int style, const char *name, int columns, int *used,
                      struct ddp_strbuf *out)
 {

@@ -1,7 +1,7 @@
-/* Draws plots with characters, for terminals and pipes. Lines and intervals are dots of braille
- * characters or, where the locale has no UTF-8, quotes, dots and bars. Each series has a marker of
- * its own, so that a plot without colours can be read. Colours are escape codes, which report.c
- * removes where they are not allowed. */
+/* Draws plots with characters, for terminals and pipes. Lines and intervals consist of braille
+ * dots. If the locale has no UTF-8, they consist of quotes, dots, colons and bars. Each series has
+ * a marker of its own, so that a plot without colours can be read. Colours are escape codes, which
+ * report.c removes where colours are not allowed. */
 #ifndef DDP_REPORT_PLOT_TERMINAL_H
 #define DDP_REPORT_PLOT_TERMINAL_H
 

@@ -14,8 +14,8 @@ bool ddp_plot_same_model(const struct ddp_train_run *a, const struct ddp_train_r
            a->train_images == b->train_images;
 }
 
-/* Names the strategies. A name is that of the strategy. If there are several sources, the source
- * stands before it. If the number of ranks varies, the number follows. */
+/* Names the strategies of all sources. If there are several sources, the name begins with the name
+ * of the source. If the number of ranks varies, the name ends with this number. */
 static void name_strategies(const struct ddp_plot_source *sources, struct ddp_plot_strategies *out)
 {
     bool ranks_vary = false;
@@ -63,13 +63,13 @@ void ddp_plot_strategies_release(struct ddp_plot_strategies *strategies)
     *strategies = (struct ddp_plot_strategies){.count = 0};
 }
 
-/* A run of a strategy, and the seconds or bytes that it has spent until the current epoch. */
+/* A run of a strategy. x: the seconds or bytes that the run has spent until the current epoch. */
 struct progress {
     const struct ddp_train_run *run;
     double x;
 };
 
-/* Adds the value after an epoch. All runs have reached this epoch. */
+/* Adds the value after an epoch that all runs have reached. */
 static int add_epoch(struct progress *runs, size_t count, int epoch, bool over_bytes,
                      struct ddp_plot *out, struct ddp_err *err)
 {
@@ -93,8 +93,9 @@ static int add_epoch(struct progress *runs, size_t count, int epoch, bool over_b
     return ddp_plot_add_value(out, v, err);
 }
 
-/* Adds a value for each epoch of a strategy. Only the runs with the most epochs count. If the mean
- * were over other runs after their last epoch, the line could run backwards. */
+/* Adds a value for each epoch of a strategy. Only the runs with the most epochs count. If shorter
+ * runs counted until their last epoch, the mean would jump there, and the line could run backwards.
+ */
 static int add_epochs(const struct ddp_record *record, const struct ddp_strategy_row *row,
                       bool over_bytes, struct ddp_plot *out, struct ddp_err *err)
 {

@@ -1,4 +1,4 @@
-/* The list of reporters, and the set of sinks that reporters write to. */
+/* The list of reporters, and the set of sinks to which reporters write. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,8 +45,8 @@ struct output {
 struct ddp_report_set {
     struct output *outputs; /* [count] */
     int count;
-    /* Number of points that were written to the streams without measured_order, which get the
-     * points in the order of the plan. */
+    /* Number of points that were written to the streams without measured_order. These streams get
+     * the points in the order of the plan. */
     int printed;
     /* Kind of the last point that was written to the streams with measured_order. -1: the next
      * point begins a table, so a head is written before it. */
@@ -141,7 +141,7 @@ int ddp_report_protect(const struct ddp_report_set *set, const char *path, struc
     return 0;
 }
 
-/* Removes the escape codes of colours: "\033[", digits, and 'm'. */
+/* Removes the escape codes of colours: "\033[", digits and semicolons, and 'm'. */
 static void remove_colors(struct ddp_strbuf *text)
 {
     size_t kept = 0;
@@ -156,8 +156,8 @@ static void remove_colors(struct ddp_strbuf *text)
     text->length = kept;
 }
 
-/* Writes a text of a reporter to its sink, and releases the text. `whole` says that the text is a
- * whole document. */
+/* Writes a text of a reporter to the sink, and releases the text. whole: the text is a whole
+ * document. */
 static int flush_text(struct output *o, struct ddp_strbuf *text, bool whole, struct ddp_err *err)
 {
     int rc = 0;
@@ -173,8 +173,8 @@ static int flush_text(struct output *o, struct ddp_strbuf *text, bool whole, str
     return rc;
 }
 
-/* Rewrites every document. Documents that can be written only once are written only if `end` is
- * true. Returns the first error, but tries all documents. */
+/* Rewrites every document. An output that can be written only once is written only if `end` is
+ * true. Tries all documents, and returns the first error. */
 static int update_documents(struct ddp_report_set *set, const struct ddp_record *record, bool end,
                             struct ddp_err *err)
 {
@@ -291,7 +291,7 @@ static void look_at_terminal(struct ddp_report_set *set, struct output *o)
     ddp_terminal_table_init(&o->screen_table, set->table.legend);
 }
 
-/* A point and its position in the order of measurement: points are sorted by `part`, then by
+/* A point and its position in the order of measurement. Points are sorted by `part`, then by
  * `order`, then by `index` (list_measured). */
 struct measured {
     int part, order, index;
@@ -309,8 +309,8 @@ static int compare_measured(const void *a, const void *b)
 
 /* Sets *list to the points of a record in the order of measurement. *list has point_count elements,
  * and the caller frees it. The points of one repetition and one number of ranks form a part. In
- * a part, the member `order` of the points counts from 0. The member `part` of an element is the
- * index of the first point of its part. */
+ * each part, the member `order` of struct ddp_point begins at 0. The member `part` of an element is
+ * the index of the first point of the part. */
 static int list_measured(const struct ddp_record *record, struct measured **list,
                          struct ddp_err *err)
 {
@@ -327,8 +327,8 @@ static int list_measured(const struct ddp_record *record, struct measured **list
     return 0;
 }
 
-/* Prints the points of `list` to the streams with measured_order, except to a table on a terminal,
- * where ddp_terminal_table_begin has already printed them. */
+/* Prints the points of `list` to the streams with measured_order. A table on a terminal is left
+ * out, because ddp_terminal_table_begin has already printed the points there. */
 static int print_measured(struct ddp_report_set *set, const struct ddp_record *record,
                           const struct measured *list, struct ddp_err *err)
 {
@@ -413,7 +413,7 @@ static int print_name(struct ddp_report_set *set, const char *name, bool first, 
     return 0;
 }
 
-/* Writes the plots below a table if they are asked for. */
+/* Writes the plots below a table if the user asked for plots. */
 static int print_plots(const struct ddp_report_set *set, struct output *o,
                        const struct ddp_plot_source *sources, int count, struct ddp_err *err)
 {

@@ -1,12 +1,12 @@
-/* Reporters: each writes records in one output format. The figures that reporters show are defined
- * in lib/record. A reporter itself computes only sums and averages, such as the average bus
+/* A reporter writes records in one output format. The figures that reporters show are defined in
+ * lib/record. Reporters compute only simple summaries of these figures, such as the average bus
  * bandwidth in the format nccl-tests.
  *
  * A sink is the target of a reporter (report_sink.h). A streaming reporter (such as table) writes a
  * head, a row per point and a foot. A document reporter (such as json) writes the whole document
- * again at every update, into a temporary file that is then renamed to the target. If the target is
- * a pipe, a device or a descriptor such as stdout, a document reporter writes the document once, at
- * the end. Every write, fsync, close and rename is checked. */
+ * again at every update. The new document goes into a temporary file, which is then renamed to the
+ * target. If the target is a pipe, a device or a descriptor such as stdout, the document is written
+ * once, at the end. Every write, fsync, close and rename is checked. */
 #ifndef DDP_REPORT_REPORT_H
 #define DDP_REPORT_REPORT_H
 
@@ -26,7 +26,7 @@ enum ddp_record_kind {
     DDP_RECORD_POINTS = 1 << 0,
     DDP_RECORD_TRAINING = 1 << 1,
     DDP_RECORD_VERDICT = 1 << 2,
-    DDP_RECORD_MATRIX = 1 << 3,
+    DDP_RECORD_MATRIX = 1 << 3, /* The matrix of pairs, or a verdict about the health. */
     DDP_RECORD_PAYS = 1 << 4,
     DDP_RECORD_ALL = (1 << 5) - 1
 };
@@ -38,18 +38,19 @@ struct ddp_reporter {
     bool one_head;  /* `begin` is called only before the first of several records. */
     /* The variant of this reporter that also explains its columns, or NULL. */
     const struct ddp_reporter *with_legend;
-    /* True: render() writes the whole document. False: begin, head, point, epoch and end write
-     * pieces. Each of these functions may be NULL. Escape codes for colour are removed from the
-     * pieces where colour is not allowed. */
+    /* True: render() writes the whole document. False: `begin`, `head`, `point`, `epoch` and `end`
+     * write pieces. Each of these five members may be NULL. Escape codes for colour are removed
+     * from the pieces where colour is not allowed. */
     bool document;
     /* True: a stream gets each point as soon as it is measured. False: a stream gets a point only
      * after all points that stand before it in the plan. */
     bool measured_order;
     int (*render)(const struct ddp_record *record, struct ddp_strbuf *out, struct ddp_err *err);
     void (*begin)(const struct ddp_record *record, struct ddp_strbuf *out);
-    /* Called before the first point, before the next point after an epoch, and whenever the kind of
-     * the points (ddp_point_kind) changes. Only streams with measured_order use this member. Other
-     * streams write their head lines in `begin` or `point`. */
+    /* Called before the first point, before the first point after an epoch, and before a point
+     * whose kind (ddp_point_kind) differs from that of the previous point. Only streams with
+     * measured_order use this member. Other streams write their head lines in `begin` or `point`.
+     */
     void (*head)(const struct ddp_record *record, int index, struct ddp_strbuf *out);
     void (*point)(const struct ddp_record *record, int index, struct ddp_strbuf *out);
     void (*epoch)(const struct ddp_record *record, int run, int index, struct ddp_strbuf *out);
@@ -58,6 +59,7 @@ struct ddp_reporter {
 
 /* Returns all reporters of report_list.h, NULL-terminated. */
 const struct ddp_reporter *const *ddp_reporter_all(void);
+/* Returns NULL if no reporter has this name. */
 const struct ddp_reporter *ddp_reporter_find(const char *name);
 
 /* A set of sinks, at most one of them on stdout. The path "-" means stdout. */
@@ -76,9 +78,10 @@ struct ddp_table_options {
 };
 /* Sets the options of the table. Call this before ddp_report_add. The struct is copied. */
 void ddp_report_set_table(struct ddp_report_set *set, const struct ddp_table_options *options);
-/* Adds a sink for a reporter. Checks the target immediately, so that a bad path (DDP_ECREATE) or a
- * second output to the same target (DDP_EUSAGE) fails before anything is measured. The target is
- * not created or changed before ddp_report_begin or ddp_report_show. */
+/* Adds a sink for a reporter, and checks the target before anything is measured. Returns 0,
+ * DDP_ECREATE for a path that cannot be written, DDP_ENOMEM, or DDP_EUSAGE for an empty path or a
+ * second output to the same target. The target is not created or changed before ddp_report_begin or
+ * ddp_report_show. */
 int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *reporter,
                    const char *path, struct ddp_err *err) DDP_MUST_CHECK;
 /* Protects `path`, a file that the command itself reads or writes. Returns DDP_EUSAGE if an output
@@ -96,10 +99,10 @@ bool ddp_report_on_screen(const struct ddp_report_set *set);
  * continued sweep) are written too. */
 int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Report the newest point, or a new epoch of the last training run. Documents are written before
- * streams, so a document file has each point before a stream shows it. Streams with measured_order
- * get the point immediately. Other streams show points in the order of the plan. They get a point
- * when all points that stand before it in the plan are known, or at the end of the run. */
+/* Report the newest point, or the newest epoch of the last training run. Documents are written
+ * before streams, so a document file has each point before a stream shows it. Streams with
+ * measured_order get the point immediately. The other streams show points in the order of the plan.
+ * They get a point when all points before it in the plan are known, or at the end of the run. */
 int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,
@@ -110,8 +113,8 @@ struct ddp_plot_source;
  * `joins`. */
 int ddp_report_show(struct ddp_report_set *set, const struct ddp_plot_source *sources, int count,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* If a table is drawn on a terminal, erases those of its rows that may still change, so that a
- * message can be printed there. Errors are ignored. */
+/* If a table is drawn on a terminal, erases the rows that may still change, so that a message can
+ * be printed in their place. Errors are ignored. */
 void ddp_report_pause(struct ddp_report_set *set);
 /* Writes the final documents and the last lines of the streams. record->status, reason and finished
  * must be set. Does nothing if ddp_report_begin was not called. */

@@ -10,8 +10,8 @@
 #include "record/verdict_record.h"
 #include "report/report.h"
 
-/* Adds an entry, unless the value is not finite. `quality` has the quality codes of a point, which
- * become a part of "extra", or is 0. */
+/* Adds an entry if the value is finite. `quality` has the quality codes of a point or is 0. "extra"
+ * shows these codes. */
 static void entry(const struct ddp_record *r, cJSON *list, const char *name, const char *unit,
                   double value, double lo, double hi, unsigned quality)
 {

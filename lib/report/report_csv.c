@@ -1,9 +1,9 @@
 /* Comma-separated values (RFC 4180) with one header line, one row per point or epoch, and one
  * column per variable. The last column is the label of the run. If strategies are compared, a row
- * of kind "comparison" per strategy comes last. The answer of `pays` has a row of kind "pays" per
- * link and method. Cells that do not apply or have no value are empty.
- * A text that a spreadsheet would take for a formula gets a leading apostrophe. An interrupted run
- * has fewer rows. */
+ * of kind "comparison" per strategy follows the epochs. The answer of `pays` has a row of kind
+ * "pays" per link and method. Cells that do not apply or have no value are empty. A text that a
+ * spreadsheet would take for a formula gets a leading apostrophe. An interrupted run has fewer
+ * rows. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 #include "record/strategy_table.h"
 #include "report/report.h"
 
-/* The first columns, whose order never changes. The other columns of the field tables
- * (record/field.h) follow them. */
+/* The first columns. Their order never changes. The other columns of the field tables
+ * (record/field.h) follow. */
 static const char first_columns[] =
     "kind launch collective backend algorithm algorithm_used dtype op root placement memory "
     "ranks groups requested_bytes size_bytes count compress partial order iterations warmup "
@@ -39,9 +39,9 @@ static const char *next_first(const char *at, char column[64])
     return at[n] ? at + n + 1 : NULL;
 }
 
-/* The data of a row. A column takes its value from the first part whose `fields` have the column.
- * No table of fields has the columns "kind" and "label", and only the table of points has
- * "backend", so the row itself holds these three texts. */
+/* The data of a row. A column takes its value from the first element of `part` whose `fields` have
+ * the column. No table of fields has the columns "kind" and "label", and only the table of points
+ * has "backend". The members `kind`, `backend` and `label` have these values. */
 struct row {
     const char *kind, *backend, *label;
     struct {

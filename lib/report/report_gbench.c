@@ -1,11 +1,12 @@
 /* The JSON of Google Benchmark (library 1.7, json_schema_version 1), for compare.py and other
  * programs that read it.
  *
- * Each point is a benchmark named by its id. With --samples each iteration is a repetition, so that
- * the U test of compare.py works. Without --samples the median is the only repetition. real_time is
- * the time on the slowest rank, in nanoseconds, because compare.py prints no decimals. cpu_time is
- * set to the same value, because waiting ranks usually spin. The label has the codes of a doubtful
- * point. An epoch is a benchmark whose time is the training time of the epoch. */
+ * Each point is a benchmark, whose name is the id of the point. With --samples each iteration is a
+ * repetition, so that the U test of compare.py works. Without --samples the median is the only
+ * repetition. real_time is the time on the slowest rank, in nanoseconds, because compare.py prints
+ * no decimals. cpu_time has the same value, because waiting ranks usually spin. The label has the
+ * codes of a doubtful point. An epoch is a benchmark whose time is the training time of the epoch.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

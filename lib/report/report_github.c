@@ -57,8 +57,8 @@ static void cells_of(const struct ddp_record *r, enum ddp_cell_state state, cons
     ddp_strbuf_add(out, "\n");
 }
 
-/* Adds an annotation with the cells and training runs of base that were not judged. Cells and
- * training runs that only new has are named by the reason of the verdict, which end() adds as a
+/* Adds an annotation with the cells and training runs of base that were not judged. The reason of
+ * the verdict names the cells and training runs that only new has. end() adds this reason as a
  * notice. */
 static void unjudged(const struct ddp_record *r, struct ddp_strbuf *out)
 {

@@ -1,11 +1,10 @@
-/* The JSON document, schema ddpbench/1, as defined in results/schema/ddpbench-1.schema.json, and
- * JSON lines.
+/* The JSON document (schema ddpbench/1, results/schema/ddpbench-1.schema.json), and JSON lines.
  *
  * Every key is always present. A missing value is null. Most times are ns in the record and us in
  * the document. The keys of times name the unit. The keys come from the tables of the structs
  * (record/field.h). A new key needs a row in a table and an entry in the schema.
- * tests/unit/test_record_fields.c fails until the two agree, and tests/structure.bats lists the few
- * keys that are written here. */
+ * tests/unit/test_record_fields.c fails until the table and the schema agree. tests/structure.bats
+ * lists the few keys that are written in this file. */
 #include "base/json.h"
 
 #include <math.h>
@@ -19,14 +18,14 @@
 #include "record/verdict_record.h"
 #include "report/report.h"
 
-/* Returns the list or object at the key, which ddp_fields_show has created. */
+/* Returns the list or object that ddp_fields_show has created at the key. */
 static cJSON *part(const cJSON *obj, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(obj, key);
 }
 
-/* Adds a string to an array. ddp_json_str makes the string, because it replaces bytes that are not
- * valid UTF-8. */
+/* Adds a string to an array. ddp_json_str makes the string, because this function replaces bytes
+ * that are not valid UTF-8. */
 static void add_string_item(cJSON *array, const char *text)
 {
     cJSON *holder = cJSON_CreateObject();
@@ -75,7 +74,7 @@ static void add_head(cJSON *doc, const struct ddp_record *r)
     }
 }
 
-/* Adds "timer", and "control": the speeds of copying and reading memory. */
+/* Adds "timer", and adds "control" with the speeds of copying and reading memory. */
 static void add_controls(cJSON *doc, const struct ddp_record *r)
 {
     ddp_fields_show(&ddp_timer_fields, r, doc);
@@ -84,7 +83,8 @@ static void add_controls(cJSON *doc, const struct ddp_record *r)
         ddp_fields_show(&ddp_control_fields, &r->controls[i], ddp_json_append(controls));
 }
 
-/* Adds the members of a point. `samples` is NULL or holds the times of its iterations, in ns. */
+/* Adds the members of a point. `samples` is NULL, or has the times of the point's iterations in ns.
+ */
 static void add_point(cJSON *point, const struct ddp_point *p, const double *samples)
 {
     ddp_fields_show(&ddp_point_fields, p, point);
@@ -94,7 +94,8 @@ static void add_point(cJSON *point, const struct ddp_point *p, const double *sam
 }
 
 /* Appends a point to the array "points" of a document. The document is written again after each
- * point, so the text of a point is made once and kept, unless many samples make it large. */
+ * point. Therefore the text of a point is made once and kept, unless the point has so many samples
+ * that its text is large. */
 static int append_point(cJSON *points, const struct ddp_record *r, int index, struct ddp_err *err)
 {
     enum { INDENT = 4, KEPT_SAMPLES = 1000 };
@@ -306,9 +307,14 @@ const struct ddp_reporter ddp_reporter_json = {
  *
  * The first line has the kind "run" and the document's keys up to "environment". Lines of kind
  * "point" and "epoch" follow. The last line has the kind "end". This line states how the run ended,
- * and has the values that are known only at the end. The keys are those of the document
- * (results/schema), except that "points" of the last line is the number of points, and "sync" of an
- * epoch is the name of the strategy. A killed run has no "end". */
+ * and has the values that are known only at the end. A killed run has no such line.
+ *
+ * The keys have the same meaning as in the document (results/schema), with these exceptions:
+ *   - A line of kind "epoch" also has settings of its training run. "sync" is the name of the
+ *     strategy.
+ *   - In the last line, "points" is the number of points.
+ *   - In the last line, "comm_us" and "rank_devices" are not inside "world".
+ *   - In the last line, the training runs in "train" have no "epochs". */
 static cJSON *open_line(const char *kind)
 {
     cJSON *doc = cJSON_CreateObject();
@@ -388,7 +394,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 
 const struct ddp_reporter ddp_reporter_jsonl = {
     .name = "jsonl",
-    .summary = "JSON lines, written as they arise: run, points and epochs, end",
+    .summary = "JSON lines: the run, each point or epoch, the end",
     .shows = DDP_RECORD_ALL,
     .begin = begin,
     .point = point,

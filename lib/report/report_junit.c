@@ -1,12 +1,6 @@
-/* JUnit XML, which most CI systems display. Each cell and each accuracy of a verdict is a test
- * case. Without a verdict, each point and each training run is a test case.
- *
- * The time of the suite is the sum of the times of its cases. Attributes and elements follow the
- * schema of Ant's JUnit task, except that a case may be skipped and may have output.
- *
- * Slower cells, worse accuracies, wrong data, and runs that failed or were interrupted are
- * failures. Uncertain cells and accuracies, and cells and training runs that are missing or not
- * judged, are reported as skipped, so that a CI does not count them as passed. */
+/* Slower cells, worse accuracies, wrong data, and runs that failed or were interrupted are
+ * failures. Uncertain cells and accuracies are reported as skipped, and so are cells and training
+ * runs that are missing or not judged. A CI therefore does not count them as passed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +25,9 @@ struct counts {
     double seconds;
 };
 
-/* `number` is appended to the name of the case if it is above 1. Times have 12 decimals. Medians
- * often end in half a nanosecond, and a stored document does not keep their last bit. With 9
- * decimals, a median from a stored document could therefore be rounded differently. */
+/* `number` is appended to the name of the case if `number` is above 1. Times have 12 decimals.
+ * Medians often end in half a nanosecond, and a stored document does not keep their last bit. With
+ * 9 decimals, a median from a stored document could therefore be rounded differently. */
 static void open_case(struct ddp_strbuf *out, struct counts *n, const char *kind, const char *name,
                       int number, double seconds)
 {
@@ -116,8 +110,8 @@ static void train_name(const struct ddp_train_run *t, const struct ddp_strategy_
         ddp_text_append(out, TRAIN_NAME_BYTES, " launch %d", t->launch);
 }
 
-/* Adds a case for each training run. Names that are still equal, for example those of baselines,
- * get numbers. */
+/* Adds a case for each training run. Cases whose names are still equal, for example those of
+ * baselines, get numbers. */
 static int train_cases(const struct ddp_record *r, struct ddp_strbuf *out, struct counts *n,
                        struct ddp_err *err)
 {

@@ -18,14 +18,14 @@
 #include "base/mem.h"
 #include "report/report_parts.h"
 
-/* Stores the name of the type in nccl-tests, which is its first alias. */
+/* Stores the name of the type in nccl-tests. This name is the first alias of the type. */
 static void type_name(char *out, size_t out_bytes, enum ddp_dtype dtype)
 {
     const char *first = ddp_dtypes[dtype].aliases + 1;
     snprintf(out, out_bytes, "%.*s", (int)strcspn(first, " "), first);
 }
 
-/* True if the points differ at most in their placement, so that they form one row. */
+/* Returns true if the points differ at most in their placement, so that they form one row. */
 static bool same_row(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
 {
     return a->coll == b->coll && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
@@ -45,7 +45,7 @@ static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_sp
 }
 
 /* Searches the points from index `from` to `to` - 1 for the other half of the row of point `index`.
- * Returns the index of the point that was found, or -1. */
+ * Returns the index of this other half, or -1. */
 static int find_other_half(const struct ddp_record *r, int index, int from, int to)
 {
     const struct ddp_point_spec *s = &r->points[index].spec;
@@ -80,7 +80,7 @@ static void gpu_name(const struct ddp_host *h, const char *text, char *out, size
             snprintf(out, out_bytes, "%s", h->gpus[i].name);
 }
 
-/* Writes the line of a rank. nccl-tests gives each rank a device with a bus id. A rank that
+/* Writes the line of a rank. nccl-tests gives each rank a device with a bus id. Here, a rank that
  * computes on a processor has device 0 and bus 0000:00:00. Process ids are not recorded, so Pid is
  * 0. */
 static void device_line(const struct ddp_record *r, int rank, const struct ddp_rank_device *d,
@@ -102,8 +102,8 @@ static void device_line(const struct ddp_record *r, int rank, const struct ddp_r
 }
 
 /* Writes the devices. Documents of older versions do not tell where each rank ran. If such a
- * document has a single host, all ranks ran there and have lines. Otherwise each host has a line.
- */
+ * document has a single host, all ranks ran on this host, and each rank has a line. Otherwise each
+ * host has a line. */
 static void devices(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     struct ddp_rank_device unknown = {.device = -1};
@@ -270,7 +270,7 @@ static void table_means(const struct ddp_record *r, struct ddp_strbuf *out)
     }
 }
 
-/* Writes the rows of which only one half was measured. */
+/* Writes the rows that have only one half, because the other half was not measured. */
 static void incomplete_rows(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_point *before = NULL;

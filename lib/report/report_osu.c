@@ -1,14 +1,15 @@
 /* The table in the format of the OSU micro-benchmarks 7.x with option -f, for programs that parse
- * it. A row has the size, the average, minimum and maximum of the ranks' mean times, the number of
- * iterations and, if results were verified, the column of option -c. The row of a barrier has no
- * size, as in osu_barrier. Comments name the algorithm that ran, and the codes of doubtful points.
- * The title names MPI only if the collective is that of the MPI library (--algorithm native).
+ * it. A row has the size, the average, minimum and maximum of the ranks' mean times, and the number
+ * of iterations. If results were verified, a row also has the column of option -c. The row of a
+ * barrier has no size, as in osu_barrier. Comments name the algorithm that ran, and the codes of
+ * doubtful points. The title names MPI or NCCL only if the collective is that of the library
+ * (--algorithm native).
  *
  * A point begins a new table if its settings differ from those of the previous row (same_table).
  * The OSU benchmarks measure out of place and print one table, in which parsers look rows up by
  * their size. A point in place therefore becomes a comment if the same point was also measured out
- * of place. Otherwise it gets a row. The row is written at the end, because only then is it known
- * that no point out of place exists. */
+ * of place. Otherwise the point gets a row. This row is written at the end, because only then is it
+ * known that no point out of place exists. */
 #include <math.h>
 #include <string.h>
 
@@ -41,7 +42,7 @@ static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_sp
 }
 
 /* Returns the owner of the collective, for the title. Only `native` is a collective of the MPI
- * library, or of NCCL. */
+ * library or of NCCL. */
 static const char *owner(const struct ddp_point_spec *s)
 {
     if (strcmp(s->algorithm, "native") != 0)
@@ -100,14 +101,14 @@ static void row(const struct ddp_build *build, const struct ddp_point *before,
     ddp_comment_point_quality(p, out);
 }
 
-/* Returns whether the point has a row in any case. point() writes this row. */
+/* Returns whether the point always has a row. The function point() writes this row. */
 static bool has_row(const struct ddp_point *p)
 {
     return p->spec.placement != DDP_IN_PLACE || ddp_point_is_reduced(&p->spec);
 }
 
-/* Searches the first `to` points for the point that differs from point `index` only in its
- * placement. Returns that point, or NULL. */
+/* Searches the first `to` points for a point that differs from point `index` only in its placement.
+ * Returns the point that was found, or NULL. */
 static const struct ddp_point *other_placement(const struct ddp_record *r, int index, int to)
 {
     const struct ddp_point *p = &r->points[index];

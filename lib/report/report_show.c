@@ -28,7 +28,8 @@ static int check_document(const struct ddp_show_request *request, const char *pa
              request->reporter->name,
              kinds & DDP_RECORD_VERDICT    ? "a verdict"
              : kinds & DDP_RECORD_TRAINING ? "training runs"
-             : kinds & DDP_RECORD_MATRIX   ? "a matrix"
+             : kinds & DDP_RECORD_MATRIX   ? "a matrix or a verdict about the health"
+             : kinds & DDP_RECORD_PAYS     ? "an answer of pays"
                                            : "points",
              path);
     return ddp_hint(err, "--format table shows every document");

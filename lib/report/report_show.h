@@ -18,10 +18,11 @@ struct ddp_show_request {
     struct ddp_table_options table;
 };
 
-/* Reads the documents and writes them in the reporter's format, one after the other. Returns the
- * errors of ddp_result_read. Returns DDP_EUSAGE in three cases: the format cannot show a document
- * or cannot show several documents, a document has nothing to plot, or the output would overwrite a
- * document. Returns DDP_ECREATE, DDP_EIO or DDP_ECLOSED if the output cannot be written. */
+/* Reads the documents and writes them in the reporter's format, one after the other. Returns 0,
+ * DDP_ENOMEM or the errors of ddp_result_read. Returns DDP_EUSAGE if the format cannot show one of
+ * the documents or cannot show several documents, if a document has nothing to plot, if the output
+ * would overwrite a document, or if the name of the output is empty. Returns DDP_ECREATE, DDP_EIO
+ * or DDP_ECLOSED if the output cannot be written. */
 int ddp_show(const struct ddp_show_request *request, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

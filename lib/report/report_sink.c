@@ -1,5 +1,6 @@
-/* Resolves the path of a sink, checks that it can be written, and writes. Every write, fsync, close
- * and rename is checked, because on a full disk write(2) may succeed and a later call may fail. */
+/* Resolves the path of a sink, checks that the target can be written, and writes. Every write,
+ * fsync, close and rename is checked, because on a full disk write(2) may succeed and a later call
+ * may fail. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,7 +20,7 @@
 #define TRIES     100 /* Attempts to find a name for a temporary file. */
 #define LINKS_MAX 40  /* The kernel's limit on symbolic links in a path. */
 
-/* True if `temp` still names the locked file `fd`. */
+/* Returns true if `temp` still names the locked file `fd`. */
 static bool is_named(const struct ddp_sink *sink, const char *temp, int fd)
 {
     struct stat st, named;
@@ -28,14 +29,15 @@ static bool is_named(const struct ddp_sink *sink, const char *temp, int fd)
 }
 
 /* Creates and locks the file `temp`. Returns its descriptor, or -1 with errno. errno is EEXIST if
- * another run has the file, or removed the file before this run locked it. */
+ * the file exists already, or if another run locked or removed the file before this run could lock
+ * it. */
 static int create_locked(const struct ddp_sink *sink, const char *temp)
 {
     int fd = openat(sink->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return -1;
-    /* If the file system has no locks, go on without one. Other runs then leave this file alone,
-     * because remove_leftover() removes only files that it can lock. */
+    /* If the file system has no locks, continue without a lock. Other runs then leave this file
+     * alone, because remove_leftover() removes only files that it can lock. */
     const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (locked ? !is_named(sink, temp, fd) : errno == EWOULDBLOCK) {
         close(fd);
@@ -46,7 +48,7 @@ static int create_locked(const struct ddp_sink *sink, const char *temp)
 }
 
 /* Removes the file `temp` if a killed run left it. A run that is still writing holds the lock of
- * its file, so a file whose lock is free was left behind. Returns true if the file is gone. */
+ * its file, so a file that is not locked was left behind. Returns true if the file is gone. */
 static bool remove_leftover(const struct ddp_sink *sink, const char *temp)
 {
     struct stat st;
@@ -60,8 +62,9 @@ static bool remove_leftover(const struct ddp_sink *sink, const char *temp)
     return gone;
 }
 
-/* Creates an empty temporary file beside the target. The file stays locked (flock) until it is
- * closed. Stores its name in temp[NAME_MAX + 1]. Returns its descriptor, or -1 with errno. */
+/* Creates an empty temporary file beside the target, and stores the name of the file in
+ * temp[NAME_MAX + 1]. The file stays locked (flock) until it is closed. Returns its descriptor, or
+ * -1 with errno. */
 static int create_beside(const struct ddp_sink *sink, char *temp)
 {
     snprintf(temp, NAME_MAX + 1, ".%.200s.ddpbench.tmp", sink->base);
@@ -122,8 +125,8 @@ static int check_descriptor(struct ddp_sink *sink, int fd, struct ddp_err *err)
     return 0;
 }
 
-/* Follows symbolic links in the last component of the path, even dangling links. Writes the result
- * into target[PATH_MAX]. */
+/* Follows symbolic links in the last component of the path, including links to files that do not
+ * exist. Writes the result into target[PATH_MAX]. Returns 0 or DDP_ECREATE. */
 static int follow_links(struct ddp_sink *sink, char *target, struct ddp_err *err)
 {
     size_t bytes = strlen(sink->path) + 1;
@@ -204,7 +207,7 @@ static void note_file(struct ddp_sink *sink, const struct stat *st)
     sink->inode = st->st_ino;
 }
 
-/* True for /dev/null, where several outputs cannot disturb each other. */
+/* Returns true for /dev/null. Several outputs may write to /dev/null. */
 static bool is_null_device(const struct stat *st)
 {
     struct stat null;
@@ -304,8 +307,7 @@ bool ddp_sink_hits(const struct ddp_sink *sink, const char *path)
     return same;
 }
 
-/* Fills *err for a failed write. `error` is an errno value or a code of ddp_write_before_deadline.
- */
+/* Fills *err for a failed write. `error` is an errno value. */
 static int cannot_write(struct ddp_sink *sink, int error, struct ddp_err *err)
 {
     char time[32];
@@ -362,8 +364,8 @@ int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n, struct d
         failed = errno;
     if (failed)
         unlinkat(sink->dir, temp, 0);
-    /* Close the file last, because the lock keeps other runs from removing the file before it is
-     * renamed. */
+    /* Close the file only after the rename, because the lock keeps other runs from removing the
+     * file. */
     if (close(fd) != 0 && !failed)
         failed = errno;
     if (!failed && !sink->deadline_policy->no_fsync && sync_fd(sink->dir) != 0)

@@ -1,16 +1,20 @@
 /* A sink is the target of a reporter: a file that is replaced as a whole, a stream that grows, or
- * an output that can only be written in place. Only report.c and page.c use this header.
+ * an output that can only be written in place. Only report.c and page.c use this header. A sink
+ * distinguishes these cases:
  *
- *   - Absent or regular file, document: the document is written to a temporary file beside the
- *     target, fsynced and renamed. Readers see the old or the new document. A failed write removes
- *     the temporary file. If a run was killed, the next run with this target removes the temporary
- *     file, unless several runs wrote to the target at the same time. Symbolic links are followed,
- *     never replaced.
- *   - Absent or regular file, stream: the file is truncated at the first write, then appended to.
- *     If nothing is written, ddp_sink_finish truncates the file.
- *   - "-", /dev/stdout, /dev/stderr, /dev/fd/N: the sink writes to the descriptor that the path
- *     names, and leaves it open. A path to the file to which stdout goes also stands for stdout.
- *   - Named pipes and character devices: the sink writes in place.
+ *   - The path names a regular file or no file, and the sink gets a document. The document is
+ *     written to a temporary file beside the target. The temporary file is fsynced and then renamed
+ *     to the target, so readers see the whole old document or the whole new one. After a failed
+ *     write, the temporary file is removed. If a run was killed, the next run with this target
+ *     removes the temporary file, unless several runs wrote to the target at the same time.
+ *     Symbolic links are followed and never replaced.
+ *   - The path names a regular file or no file, and the sink gets a stream. The file is truncated
+ *     at the first write, and later writes append to the file. If nothing is written,
+ *     ddp_sink_finish truncates the file.
+ *   - The path is "-", /dev/stdout, /dev/stderr or /dev/fd/N. The sink writes to this descriptor
+ *     and leaves the descriptor open. A path to the file to which stdout goes also stands for
+ *     stdout.
+ *   - The path names a pipe or a character device. The sink writes in place.
  *
  * A sink that writes to a descriptor or in place gets a document only once, at the end. Block
  * devices and folders are rejected. */
@@ -28,20 +32,22 @@
 extern "C" {
 #endif
 
+/* REPLACE: a file for a document. STREAM: a file for a stream, or a device. FD: a descriptor that
+ * the sink did not open. FIFO: a named pipe. */
 enum ddp_sink_kind { DDP_SINK_REPLACE, DDP_SINK_STREAM, DDP_SINK_FD, DDP_SINK_FIFO };
 
 /* A sink. The deadline settings must live as long as the sink. */
 struct ddp_sink {
     enum ddp_sink_kind kind;
     char *path;   /* The path as the user wrote it, for messages. */
-    char *target; /* The path after symbolic links were followed. NULL for "-", /dev/fd/N, ... */
+    char *target; /* The path with symbolic links followed. NULL if the path names a descriptor. */
     int fd;       /* -1 until opened. The sink closes it unless kind is FD. */
-    /* Descriptor of the folder that contains the target, if the target is a file or absent.
+    /* Descriptor of the target's folder if the target is a regular file or does not exist.
      * Otherwise -1. */
     int dir;
-    char base[256]; /* Last component of the target, if it is a file or absent. */
-    /* st_dev and st_ino of the target. 0 for /dev/null, for a descriptor, and if the target is
-     * absent. */
+    char base[256]; /* Last component of the target, if `dir` is not -1. */
+    /* st_dev and st_ino of the target. Both are 0 for /dev/null, for a descriptor, and if the
+     * target does not exist. */
     dev_t device;
     ino_t inode;
     /* st_dev and st_ino of the folder `dir`. */
@@ -58,13 +64,13 @@ struct ddp_sink {
 int ddp_sink_init(struct ddp_sink *sink, const char *path, bool document,
                   const struct ddp_write_deadline *deadline_policy,
                   struct ddp_err *err) DDP_MUST_CHECK;
-/* Prepares the sink for the first write, and creates the file of a stream. From this call on the
- * target may change. Returns 0 or DDP_ECREATE. */
+/* Opens the file of a stream, and creates the file if necessary. Does nothing for other sinks. The
+ * target may change from this call on. Returns 0 or DDP_ECREATE. */
 int ddp_sink_open(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
-/* True if both sinks would write to the same file, pipe, device or descriptor. Two sinks for
- * /dev/null are not the same. */
+/* Returns true if both sinks would write to the same file, pipe, device or descriptor. Returns
+ * false for two sinks that write to /dev/null. */
 bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b);
-/* True if the sink would write to the file that `path` names, which may not exist yet. */
+/* Returns true if the sink would write to the file `path`. This file does not need to exist. */
 bool ddp_sink_hits(const struct ddp_sink *sink, const char *path);
 /* Releases the sink and ignores errors. May be called after ddp_sink_finish. */
 void ddp_sink_release(struct ddp_sink *sink);
@@ -77,7 +83,9 @@ int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n,
  * appends text[n]. Returns 0 or the errors of ddp_sink_write. */
 int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Syncs the sink's descriptor, and closes it unless the kind is FD. Returns 0 or DDP_EIO. */
+/* Truncates the file of a stream to which nothing was written. Then syncs the descriptor of the
+ * sink, and closes the descriptor unless the kind is FD. Does nothing if no descriptor is open.
+ * Returns 0 or DDP_EIO. */
 int ddp_sink_finish(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

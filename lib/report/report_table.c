@@ -1,7 +1,8 @@
 /* The wide table, in the style of nccl-tests, for pipes, files and the option --wide. On a terminal
- * without --wide, terminal_table.h draws the table. Lines that begin with '#' are explanations.
- * Each point or epoch is one row. Points appear in the order of measurement, and the first column
- * is their index in the plan. A missing value is '-'. The head of a table names the units. */
+ * without --wide, terminal_table.h draws the table. Lines that begin with '#' are heads or
+ * explanations. Each point or epoch is one row. Points appear in the order of measurement, and the
+ * first column is their index in the plan. A missing value is '-'. The head of a table names the
+ * units. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -438,7 +439,8 @@ static void epoch_with_legend(const struct ddp_record *r, int run, int index,
 
 static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    /* `train` measures the memory baseline before and after its runs, so the controls are pairs. */
+    /* `train` measures the memory baseline before and after its runs, so the baselines come in
+     * pairs. */
     const bool pairs = r->point_count == 0 && r->train_count > 0;
     for (int i = 0; i < r->control_count; i++) {
         const struct ddp_control *c = &r->controls[i];
@@ -484,8 +486,8 @@ static void points_foot(const struct ddp_record *r, struct ddp_strbuf *out)
     if (checked > 0)
         ddp_strbuf_addf(out, "# verified: %d of %d points, %.0f elements, %.0f wrong\n", checked,
                         r->point_count, elements, wrong);
-    else
-        ddp_strbuf_add(out, "# verified: nothing (--check off)\n");
+    else if (r->point_count > 0 && r->points[0].spec.coll != DDP_BARRIER)
+        ddp_strbuf_add(out, "# verified: nothing\n");
     controls_foot(r, out);
     ddp_comment_quality(r, out);
 }

@@ -7,7 +7,7 @@
 #include "report/report_parts.h"
 #include "report/terminal_table.h"
 
-/* Sizes in units of the drawing, which are pixels if it is not scaled. */
+/* Sizes in units of the drawing. A unit is a pixel if the drawing is not scaled. */
 #define COLUMNS      80
 #define LETTER_WIDTH 7.9 /* A little more than the width of common fonts. */
 #define LINE_HEIGHT  18
@@ -34,7 +34,8 @@ static void add_screen(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_strbuf_release(&command);
 }
 
-/* Adds a piece of a line. `style` is the number in an escape code, such as 31 for red; 0: plain. */
+/* Adds a piece of a line. `style` is the number in an escape code, such as 31 for red. 0 means
+ * plain text. */
 static void add_piece(const char *text, size_t bytes, int style, struct ddp_strbuf *out)
 {
     char part[512];

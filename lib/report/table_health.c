@@ -32,7 +32,7 @@ static void add_found(bool percent, const char *what, double value, char *text, 
 }
 
 /* Adds a line with the scatter of a figure and the smallest slow-downs that would be found. `large`
- * is "host", "rank" on one host, or "place" for isolate. */
+ * is "host" or, on one host, "rank". For `isolate`, it is "place". */
 static void add_power(const struct ddp_health_power *p, const char *large, int width,
                       struct ddp_strbuf *out)
 {

@@ -9,8 +9,8 @@
 #include "report/report_parts.h"
 #include "report/terminal_table.h"
 
-/* A direction whose bandwidth is below these fractions of the median is shown as doubtful or bad.
- */
+/* If the bandwidth of a direction is below this fraction of the median, the direction is shown as
+ * doubtful or as bad. */
 #define DOUBTFUL 0.8
 #define BAD      0.5
 
@@ -148,7 +148,8 @@ static void describe_median(const struct ddp_matrix *m, const struct ddp_matrix_
     if (s->measured == 0)
         snprintf(out, out_bytes, "there is no pair: %d %s", m->ends, end);
     if (m->rounds < m->all_rounds)
-        ddp_text_append(out, out_bytes, "; %d of %d rounds were drawn", m->rounds, m->all_rounds);
+        ddp_text_append(out, out_bytes, "; %d of %d rounds were measured", m->rounds,
+                        m->all_rounds);
 }
 
 bool ddp_matrix_sentence(const struct ddp_record *r, char *out, size_t out_bytes)

@@ -10,11 +10,11 @@
 #include "report/report_parts.h"
 #include "report/terminal_table.h"
 
-/* If there are more links, one table has the methods and the links. */
+/* With more links than this, one table shows all methods and links. */
 #define LINKS_WITH_TABLES 3
 
-/* Each of the following functions writes a figure of a method into a cell, or '-' if there is
- * none. */
+/* Each of the following functions writes a figure of a method into a cell, or '-' if the figure is
+ * not known. */
 
 static void number(double value, char out[DDP_PAYS_CELL])
 {
@@ -72,8 +72,9 @@ static void pays_text(const struct ddp_pays_method *m, char out[DDP_PAYS_CELL])
     snprintf(out, DDP_PAYS_CELL, m->pays ? "yes" : "no");
 }
 
-/* The columns of the table of a link. A table of text has the two lines of the title above a
- * column. Other tables have `head`. */
+/* The columns of the table of a link. In a text table, a column has the two head lines `title` and
+ * `unit`. In other tables, a column has the head `head`. A negative width means that the texts are
+ * aligned left. */
 static const struct {
     const char *title, *unit, *head;
     int width;
@@ -143,8 +144,8 @@ static void add_link(const struct ddp_pays_record *p, int link, int width, struc
     add_line(width, DDP_BOLD, p->links[link].answer, out);
 }
 
-/* Adds a table of all methods and links. A cell is the speed-up over the baseline. An asterisk
- * marks methods that pay. */
+/* Adds a table of all methods and links. A cell is the step time with bf16 divided by that of the
+ * method. An asterisk marks methods that pay. */
 static void add_all(const struct ddp_pays_record *p, int width, struct ddp_strbuf *out)
 {
     ddp_strbuf_addf(out, "#%-15s", "Gbit/s:");

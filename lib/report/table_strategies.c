@@ -38,15 +38,16 @@ static const struct column {
     {"peak(MB)", 8, 1, "peak_memory_bytes", 1e6, false},
 };
 
-static const char legend[] = "accuracy: the mean over a run's last 3 epochs, averaged over the "
-                             "runs; lowest, highest: of a run; differs: "
-                             "accuracy minus the reference's; speed-up, eff: relative to one rank; "
-                             "x faster: step time of the "
-                             "reference over that of this row; pays: if a rank's link is slower "
-                             "than this, a step takes less time than with the reference; exposed: "
-                             "wait for the exchange per "
-                             "step; sent: per rank and step; target: seconds, "
-                             "and MB per rank, until the target accuracy was reached";
+static const char legend[] =
+    "accuracy: the mean over a run's last 3 epochs, averaged over the "
+    "runs; lowest, highest: accuracy of the worst and of the best run; differs: "
+    "accuracy minus the reference's; speed-up, eff: relative to one rank; "
+    "x faster: step time of the "
+    "reference over that of this row; pays: if a rank's link is slower "
+    "than this, a step takes less time than with the reference; exposed: "
+    "wait for the exchange per "
+    "step; sent: per rank and step; target: seconds, "
+    "and MB per rank, until the target accuracy was reached";
 
 static void format(const struct column *column, const struct ddp_strategy_row *row, char *out)
 {
@@ -61,7 +62,7 @@ static void format(const struct column *column, const struct ddp_strategy_row *r
                  value / column->unit);
 }
 
-/* Computes the rows. Returns false if there are no rows, or if memory runs out. In the second case,
+/* Computes the rows. Returns false if there are no rows or if memory runs out. If memory runs out,
  * also marks *out as failed. */
 static bool rows_of(const struct ddp_record *r, struct ddp_strategy_row **rows, int *count,
                     struct ddp_strbuf *out)
@@ -77,8 +78,8 @@ void ddp_markdown_text(struct ddp_strbuf *out, const char *text)
         ddp_strbuf_add_n(out, strchr("|`<[]!@", *text) ? "?" : text, 1);
 }
 
-/* Adds the verdicts of the strategies that have one (ddp_strategy_verdict), each after a mark: "#
- * ", or "- " in Markdown. */
+/* Adds the verdicts of the strategies that have one (ddp_strategy_verdict), each after `mark`. A
+ * mark that begins with '#' means plain text, and any other mark means Markdown. */
 static void verdicts(const struct ddp_strategy_row *rows, int count, const char *mark,
                      struct ddp_strbuf *out)
 {

@@ -42,7 +42,7 @@ static void text_line(const char *mark, const char *text, struct ddp_strbuf *out
     ddp_strbuf_add(out, "\n");
 }
 
-/* Adds the keys of --vary, if there are any. `mark` begins the line. */
+/* Adds a line with the keys of --vary, if there are any. The line begins with `mark`. */
 static void varied(const char *mark, const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     char keys[96];
@@ -104,8 +104,8 @@ static void control(const char *mark, const char *what, double ratio, double p,
         ddp_strbuf_addf(out, "%s control (%s): ratio %.3f, p %.2g\n", mark, what, ratio, p);
 }
 
-/* Adds the ratios of the ping-pong and of the memory copy, if they were measured. `mark` begins
- * their lines. */
+/* Adds lines with the ratios of the ping-pong and of the memory copy, if these were measured. The
+ * lines begin with `mark`. */
 static void controls(const char *mark, const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     control(mark, "ping-pong", v->pingpong_ratio, v->pingpong_p, out);
@@ -150,18 +150,19 @@ static void signed_cell(struct ddp_strbuf *out, double value)
         ddp_strbuf_add(out, "        -");
 }
 
-/* Adds a row for each accuracy, or nothing if there is none. */
+/* Adds a row for each accuracy, or nothing if there are no accuracies. */
 static void accuracies(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     if (v->accuracy_count == 0)
         return;
     ddp_strbuf_addf(out,
-                    DDP_DIM "# accuracy of training: mean over seeds of new - base, with one-sided "
-                            "%.4g %% bounds (Student's t). It passes if the lower bound is above "
-                            "-%.3g, and is worse if the upper bound is below\n"
-                            "# training runs                                               seeds"
-                            "    base     new  differs    lower    upper\n" DDP_PLAIN,
-                    (1 - DDP_VERDICT_LEVEL) * 100, v->accuracy[0].margin);
+                    DDP_DIM
+                    "# accuracy of training: mean over seeds of new - base, with one-sided "
+                    "%.4g %% bounds (Student's t). An accuracy passes if its lower bound is "
+                    "above -%.3g. It is worse if its upper bound is below -%.3g.\n"
+                    "# training runs                                               seeds"
+                    "    base     new  differs    lower    upper\n" DDP_PLAIN,
+                    (1 - DDP_VERDICT_LEVEL) * 100, v->accuracy[0].margin, v->accuracy[0].margin);
     for (size_t i = 0; i < v->accuracy_count; i++) {
         const struct ddp_verdict_accuracy *a = &v->accuracy[i];
         const bool worse = a->test.state == DDP_WORSE;
@@ -287,7 +288,8 @@ static bool has_changed(const struct ddp_verdict_cell *c)
     return c->cell.state == DDP_CELL_SLOWER || c->cell.state == DDP_CELL_FASTER;
 }
 
-/* Adds the cells that changed or, if `changed` is false, the others. Slower cells come first. */
+/* Adds the cells that changed or, if `changed` is false, the other cells. Slower cells come first.
+ */
 static void markdown_rows(const struct ddp_verdict_record *v, bool changed, struct ddp_strbuf *out)
 {
     struct ddp_verdict_cell c;
@@ -301,7 +303,7 @@ static void markdown_rows(const struct ddp_verdict_record *v, bool changed, stru
     ddp_strbuf_add(out, "\n");
 }
 
-/* Adds the cells that changed, and folds the others. */
+/* Adds the cells that changed, and a folded table of the other cells. */
 static void markdown_cells(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     struct ddp_verdict_cell c;

@@ -16,8 +16,8 @@
 #include "report/report_parts.h"
 
 #define TEXT_BYTES 640
-/* Screen rows that are reserved for the heads and the progress line. The rest of the screen is for
- * rows of points that may still move, because points before them in the plan are not known yet. */
+/* Screen rows that are reserved for the heads and the progress line. The other rows of the screen
+ * show points that may still move, because points before them in the plan are not known yet. */
 #define OTHER_ROWS 6
 
 void ddp_terminal_table_init(struct ddp_terminal_table *t, bool legend)
@@ -192,7 +192,8 @@ static void quality_of(const struct ddp_point *p, struct ddp_column_text *cell)
  * or several algorithms were requested. */
 enum needs { NOTHING, RANKS, BUSBW, SPLIT, AUTO };
 
-/* The columns of each kind of point. Those with the largest `drop` are left out first. */
+/* The columns of each kind of point. If a line is too long, the columns with the largest `drop` are
+ * left out first. Columns whose `drop` is 0 are never left out. */
 static const struct figure {
     const char *head;
     int width, drop;
@@ -303,7 +304,8 @@ static void choose_columns(const struct ddp_terminal_table *t, const struct ddp_
     l->room = ddp_columns_fit(l->columns, l->count, t->terminal.columns);
 }
 
-/* If the codes do not fit, keeps the first code and writes the number of the others: "busy +2". */
+/* If the quality codes do not fit, keeps the first code and writes the number of the others: "busy
+ * +2". */
 static void shorten(struct ddp_column_text *cell, int room)
 {
     int others = 0;
@@ -332,8 +334,8 @@ static void add_row(const struct layout *l, const struct ddp_record *r, int inde
     ddp_columns_row(l->columns, row, l->count, out);
 }
 
-/* Adds a line with the settings that are equal in all rows, the meanings of the columns if `legend`
- * is true, and the heads of the columns. */
+/* Adds a line with the settings that are equal in all rows, then the meanings of the columns if
+ * `legend` is true, and then the heads of the columns. */
 static void add_head(const struct ddp_terminal_table *t, const struct layout *l,
                      const struct ddp_point *p, bool legend, struct ddp_strbuf *out)
 {
@@ -355,7 +357,7 @@ struct place {
 };
 
 /* Adds the rows of the points from index `from` to `to` - 1, and a head where a table begins. If
- * `legend` is true, the head says what the columns mean. */
+ * `legend` is true, the head explains the columns. */
 static void add_rows(const struct ddp_terminal_table *t, const struct ddp_record *r, int from,
                      int to, bool legend, struct place *place, struct ddp_strbuf *out)
 {
@@ -390,8 +392,8 @@ static void add_first_head(const struct ddp_terminal_table *t, const struct ddp_
     *place = (struct place){DDP_SECTION_POINTS, layout.kind};
 }
 
-/* Adds the rows that may still move. If they do not fit on the screen, adds those around the newest
- * row, and the number of the other rows. */
+/* Adds the rows that may still move. If these rows do not fit on the screen, adds the rows around
+ * the newest row, and the number of the other rows. */
 static void add_open_rows(const struct ddp_terminal_table *t, const struct ddp_record *r,
                           struct place place, struct ddp_strbuf *out)
 {
@@ -404,8 +406,8 @@ static void add_open_rows(const struct ddp_terminal_table *t, const struct ddp_r
         ddp_strbuf_addf(out, DDP_DIM "(%d more rows)" DDP_PLAIN "\n", count - shown);
 }
 
-/* Shows the rows of the first `finished` points, which do not change any more, then the text `more`
- * (NULL: none), then the rows that may still move. */
+/* Shows the rows of the first `finished` points, which do not change any more. Then shows the text
+ * `more` (NULL: none), and then the rows that may still move. */
 static void draw(struct ddp_terminal_table *t, const struct ddp_record *r, int finished,
                  const struct ddp_strbuf *more, struct ddp_strbuf *out)
 {

@@ -1,12 +1,12 @@
-/* The table on a terminal. It fits the width of the terminal, and it shows each point as soon as
- * the point is measured. Rows are in the order of the plan if the terminal obeys escape codes, and
- * otherwise in the order of measurement. report.c and screen_svg.c use the table.
- * ddp_terminal_entry is for every command.
+/* This table is drawn on a terminal. It fits the width of the terminal and shows each point as soon
+ * as the point is measured. Rows are in the order of the plan if the terminal obeys escape codes,
+ * and otherwise in the order of measurement. report.c and screen_svg.c use the table. Commands also
+ * print other lists with ddp_terminal_entry.
  *
  * A line above the columns has the settings that are equal in all rows, and only settings that vary
  * have columns. Below the rows, one line has the best bus bandwidth, one line says how much was
  * verified, and one line follows for each thing that needs attention. The functions append the text
- * for the terminal to `out`, except that ddp_terminal_entry prints it. */
+ * for the terminal to `out`, except that ddp_terminal_entry prints the text. */
 #ifndef DDP_REPORT_TERMINAL_TABLE_H
 #define DDP_REPORT_TERMINAL_TABLE_H
 
@@ -59,9 +59,9 @@ void ddp_terminal_table_end(struct ddp_terminal_table *t, const struct ddp_termi
 void ddp_terminal_table_pause(struct ddp_terminal_table *t, const struct ddp_terminal *terminal,
                               struct ddp_strbuf *out);
 
-/* The following functions are parts of the table. Each adds whole lines of at most `width`
+/* The following functions make parts of the table. Each adds whole lines of at most `width`
  * characters. Only commands and names of documents may be longer, because they are not broken. */
-/* Adds a text in a style (NULL: none), and breaks it at spaces. width 0: the text is not broken. */
+/* Adds a text in a style (NULL: none) and breaks the text at spaces, unless `width` is 0. */
 void ddp_terminal_line(struct ddp_strbuf *out, int width, const char *style, const char *fmt, ...)
     DDP_PRINTF(4, 5);
 /* Prints an entry of a list: `head`, `mark` (at most four characters), and `text`, which begins at
@@ -70,8 +70,9 @@ void ddp_terminal_line(struct ddp_strbuf *out, int width, const char *style, con
  * same file. */
 void ddp_terminal_entry(FILE *out, const char *head, const char *mark, const char *style,
                         int column, const char *text);
-/* Add the head of a training run, and the row of its epoch `index`. `task` is the member of struct
- * ddp_terminal_table. If it already has the first line of the head, this line is left out. */
+/* Add the head of a training run, and the row of its epoch `index`. A baseline run has no head.
+ * `task` is the member of struct ddp_terminal_table. If `task` already has the first line of the
+ * head, this line is left out. Otherwise the line is stored in `task`. */
 void ddp_terminal_train_head(const struct ddp_train_run *run, int width, char task[512],
                              struct ddp_strbuf *out);
 void ddp_terminal_train_row(const struct ddp_train_run *run, int index, int width,

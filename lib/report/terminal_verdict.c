@@ -11,8 +11,8 @@
 #include "report/report_parts.h"
 #include "report/terminal_table.h"
 
-/* A row of the table of cells. document: index of the document in `compare --across`, otherwise 0.
- */
+/* A row of the table of cells. document: index of the document in `compare --across`, and otherwise
+ * 0. */
 struct row {
     const char *id;
     size_t document;
@@ -20,8 +20,8 @@ struct row {
     const char *state, *style;
 };
 
-/* The rows of a verdict, and how their cells are named: by the keys in which they differ or, if
- * `named` is true, by their whole ids. */
+/* The rows of a verdict. The cells are named by the keys in which they differ or, if `named` is
+ * true, by their whole ids. */
 struct rows {
     const struct ddp_verdict_record *verdict;
     struct ddp_point_range range;
@@ -163,8 +163,8 @@ static void add_line(struct ddp_strbuf *out, int width, const char *before, cons
         ddp_terminal_line(out, width, DDP_DIM, "%s%s", before, text);
 }
 
-/* Adds the compared commands, and the rule by which a cell is slower. Commands are not broken into
- * lines. */
+/* Adds the compared commands and the condition for calling a cell slower. Commands are not broken
+ * into lines. */
 static void add_head(const struct ddp_verdict_record *v, int width, struct ddp_strbuf *out)
 {
     char keys[96];

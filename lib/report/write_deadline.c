@@ -1,8 +1,7 @@
-/* Writes with a deadline; see the header.
- *
- * Inherited descriptors are blocking, and making them non-blocking would affect every process that
- * shares them. Each write therefore waits until poll() reports room, and is small enough to fit:
- * PIPE_BUF bytes into a pipe (pipe(7)), fewer into a terminal. */
+/* Inherited descriptors are usually blocking, and making them non-blocking would affect every
+ * process that shares them. Each write therefore waits until poll() reports room, and is small
+ * enough to fit. A write into a pipe has at most PIPE_BUF bytes (pipe(7)), and a write to a
+ * terminal has fewer. */
 #include "report/write_deadline.h"
 
 #include <errno.h>
@@ -43,7 +42,8 @@ static int wait_on(struct wait *w)
     return w->waited_ns > w->deadline_policy->timeout_ns ? ETIMEDOUT : 0;
 }
 
-/* Waits until fd has room, or has an error that write(2) will report. */
+/* Waits until fd has room, or has an error that write(2) will report. Returns 0, ETIMEDOUT,
+ * ECANCELED, or the errno value of poll(2). */
 static int wait_for_room(struct wait *w, int fd)
 {
     struct pollfd set = {.fd = fd, .events = POLLOUT};

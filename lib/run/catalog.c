@@ -98,7 +98,7 @@ static void list_models(const struct catalog *l)
         l->entry(l->arg, (*m)->name, "", (*m)->summary);
 }
 
-/* Lists the entries of a registry whose entries may have an argument. */
+/* Lists a registry in which an entry may have an argument. */
 static void list_named(const struct catalog *l, bool (*at)(int i, struct ddp_named *out))
 {
     struct ddp_named named;
@@ -194,8 +194,8 @@ const char *ddp_catalog_aggregate(int i)
     return ddp_aggregates()[i] ? ddp_aggregates()[i]->name : NULL;
 }
 
-/* Writes the i-th name of a registry whose entries may have an argument. The name ends in a colon
- * if it needs one. */
+/* Writes the i-th name of a registry in which an entry may have an argument. The name ends in a
+ * colon if the entry needs an argument. */
 static bool write_named(bool (*at)(int i, struct ddp_named *out), int i, char *out,
                         size_t out_bytes)
 {

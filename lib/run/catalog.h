@@ -6,7 +6,7 @@
 #include "base/coll_kind.h"
 #include "run/command.h"
 
-/* Returns the i-th kind of entries, such as "backend", or NULL past the last one. */
+/* Returns the i-th kind of entries, such as "backend", or NULL past the last kind. */
 const char *ddp_catalog_kind(int i);
 /* Receives an entry. `reason` says why the entry cannot be used here. It is empty if the entry can
  * be used, or if entries of its kind are not checked. */
@@ -23,8 +23,8 @@ const char *ddp_catalog_aggregate(int i);
 /* Returns the i-th algorithm of a collective, or NULL past the last one. For allreduce, the
  * sparse algorithms follow (for --compress), except those with the name of a dense algorithm. */
 const char *ddp_catalog_algorithm(enum ddp_coll coll, int i);
-/* Each writes the i-th name, which ends in a colon if the entry needs an argument. They return
- * false past the last one. */
+/* Each writes the i-th name and returns true, or returns false past the last name. A name ends in a
+ * colon if the entry needs an argument. */
 bool ddp_catalog_compressor(int i, char *out, size_t out_bytes);
 bool ddp_catalog_sync(int i, char *out, size_t out_bytes);
 

@@ -1,13 +1,13 @@
-/* Runs another program and waits until it ends. `gate` starts its child processes in this way, and
- * `kernels` its helper binary.
+/* Runs another program and waits until it ends. The command `gate` runs its child processes in this
+ * way, and the command `kernels` runs its helper program.
  *
- * The child gets a process group of its own. Its stdin is /dev/null. Its stdout is /dev/null, a
- * file, or the stdout of this process. Its stderr is the stderr of this process, or is kept in
- * memory for an error message. While the child runs, SIGINT, SIGTERM and SIGHUP to this process are
- * passed on to the child's process group, unless this process ignores the signal. After the
- * timeout, the group gets SIGTERM. If the child is still running 5 s after the last of these
- * signals, the group gets SIGKILL. If this process is killed, the child gets SIGTERM
- * (launch/launch_program.h).
+ * The child gets a process group of its own. The child's stdin is /dev/null. The child's stdout is
+ * /dev/null, a file, or the stdout of this process. The child's stderr is the stderr of this
+ * process, or is kept in memory for an error message. While the child runs, SIGINT, SIGTERM and
+ * SIGHUP to this process are passed on to the child's process group, unless this process ignores
+ * the signal. After the timeout, the group gets SIGTERM. If the child is still running 5 s after
+ * the last of these signals, the group gets SIGKILL. If this process is killed, the child gets
+ * SIGTERM (launch/launch_program.h).
  *
  * A warning reports that the child was stopped, for example by SIGSTOP. Another warning reports
  * that it continues. The time for which the child is stopped counts towards the timeout. */
@@ -34,17 +34,18 @@ struct ddp_child {
     void *arg;
 };
 
-/* The end of the child. */
+/* Describes how the child ended. */
 struct ddp_child_end {
     int status; /* exit status, or 128 + the signal that ended the child */
     int signal; /* the signal that this process received while it waited; 0: none */
     bool timed_out;
     int64_t took_ns;
-    char last_messages[512]; /* the end of the child's stderr, printable, on one line */
+    char last_messages[512]; /* the child's last output to stderr, printable, on one line */
 };
-/* Returns 0 if the child was started, even if it failed. Returns DDP_EUNAVAIL if it could not be
- * started, for example because there is no such program. Returns DDP_ECREATE if stdout_path cannot
- * be created, DDP_ENOMEM, or DDP_EIO if this process cannot watch the child. */
+/* Returns 0 if the child was started. *end then says whether the child failed. Returns DDP_EUNAVAIL
+ * if the child could not be started, for example because there is no such program. Returns
+ * DDP_ECREATE if stdout_path cannot be created, DDP_ENOMEM if there is no memory, and DDP_EIO if
+ * this process cannot watch the child. */
 int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end,
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills *err with the message that this process ends because of end->signal. Returns -(128 +
@@ -63,7 +64,7 @@ struct ddp_argv {
  * backslash quotes any character. Nothing is expanded. An unquoted | & ; < > $ ` or newline is an
  * error, because a shell would interpret it. Release *out with ddp_argv_release. Returns DDP_EUSAGE
  * for an open quote, an unquoted special character, an empty command, or more than DDP_ARGV_MAX
- * arguments. */
+ * arguments. Returns DDP_ENOMEM if there is no memory. */
 int ddp_argv_split(const char *text, struct ddp_argv *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_argv_release(struct ddp_argv *words);
 

@@ -122,10 +122,10 @@ static const char *device_library(const char *name)
     return d ? d->library : NULL;
 }
 
-/* Stores the names and versions of the libraries in use: MPI if it is loaded under an outside
- * launcher, UCX with backend ucx, CUDA if this host has a GPU, and NCCL with a backend on GPUs,
- * whose name for the CUDA library is preferred. MPI may be in use even if another backend moves the
- * data. */
+/* Stores the names and versions of the libraries in use. MPI is stored if it is loaded under an
+ * outside launcher, even if another backend moves the data. UCX is stored with backend ucx, NCCL
+ * with a backend on GPUs, and CUDA if this host has a GPU. If the backend names a CUDA library,
+ * that name replaces the name from device cuda. */
 static void fill_features(struct ddp_world *w)
 {
     struct ddp_record *r = &w->record;
@@ -342,7 +342,7 @@ static void describe_signal(const struct ddp_world *w, int code, char *reason, s
     else
         ddp_fail(err, code, "%s%s%s", reason, files[0] ? ", saved in " : "", files);
     if (w->sweep && ddp_sweep_journal_path(w->sweep))
-        ddp_text_append(err->text, sizeof err->text, "; the same command continues");
+        ddp_text_append(err->text, sizeof err->text, "; the same command continues the sweep");
 }
 
 int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err)

@@ -1,5 +1,5 @@
-/* The descriptor of a command, the state of one run of the program, the job that the ranks do, and
- * the messages that rank 0 sends to the collector. world.h starts or joins the ranks. */
+/* Declares the descriptor of a command, the state of one run of the program, the job that the ranks
+ * do, and the messages that rank 0 sends to the collector. world.h starts or joins the ranks. */
 #ifndef DDP_RUN_COMMAND_H
 #define DDP_RUN_COMMAND_H
 
@@ -32,7 +32,8 @@ struct ddp_app {
     bool in_sweep;         /* the command is an item of a sweep */
 };
 
-/* Options of the commands with ranks. They are the first member of the command's values. */
+/* The options that all commands with ranks have. This struct is the first member of the struct of a
+ * command's options. */
 struct ddp_world_options {
     struct ddp_int_list ranks;    /* ranks.n is 0 if --ranks was not given */
     const char *hosts, *hostfile; /* values of --hosts and --hostfile, or NULL */
@@ -48,8 +49,8 @@ struct ddp_world_options {
     int subset;        /* enum ddp_subset */
     const char *label; /* the user's name for the run, or NULL */
     /* The next three members are not options. A command's check() may set `note`, which is the note
-     * of the record. It may add to protected_path the files that the outputs must not overwrite,
-     * because the command reads or keeps these files. */
+     * of the record. check() may also add to protected_path the files that the outputs must not
+     * overwrite, because the command reads or keeps these files. */
     char note[64];
     const char *protected_path[DDP_OPT_LIST_MAX];
     int protected_count;
@@ -91,8 +92,8 @@ enum ddp_message {
     DDP_MESSAGE_HEALTH     /* a packed struct ddp_health (record/health_record.h) */
 };
 
-/* The times that it took to open, split and close the communicator, and the transports of the
- * communicator, as in struct ddp_record. */
+/* The times to open, split and close the communicator, and the transports of the communicator, as
+ * in struct ddp_record. */
 struct ddp_comm_times {
     double init_ns, split_ns, destroy_ns;
     char transports[160];
@@ -146,7 +147,7 @@ struct ddp_bench_plan;
 /* An estimate of time and memory, made before the ranks start. */
 struct ddp_estimate {
     double seconds; /* computed from rough speeds of an older core */
-    /* The duration if every point takes all of --max-time. NaN: no limit is known. */
+    /* The duration if every point takes all of --max-time. NaN: the points have no time limit. */
     double most;
     uint64_t bytes; /* memory of the ranks on this host */
 };
@@ -155,7 +156,7 @@ struct ddp_estimate {
  * of the command's parsed options. It begins with a struct ddp_world_options, and also holds the
  * plans and data that prepare() makes. Under an outside launcher, every rank calls all functions.
  * Otherwise the process that forks the ranks calls all functions except rank_main(). Each forked
- * rank calls rank_main(). It calls heap_bytes(), threads(), gpu() and plan() once more. */
+ * rank calls rank_main(), and may call heap_bytes(), threads(), gpu() and plan() once more. */
 struct ddp_job {
     /* Makes the plan and loads the data. Fails if the run does not fit into memory. Called when the
      * backend and the largest rank count, `ranks`, are known. Forked ranks inherit the plan and the
@@ -183,16 +184,17 @@ struct ddp_job {
     /* Runs the job in each rank. Collective. */
     int (*rank_main)(struct ddp_rank *rank, void *values, struct ddp_err *err);
     /* Optional. `others` are values of the same job for which prepare() has loaded the data. If
-     * `values` need the same data, they borrow it, and the function returns true. Called before
-     * prepare() for `values`. */
+     * `values` need the same data, `values` borrow the data, and the function returns true.
+     * Otherwise it returns false. Called before prepare() for `values`. */
     bool (*borrow)(void *values, const void *others);
     void (*release)(void *values); /* frees what prepare has made */
 };
-/* Call the optional functions of a job. */
+/* These call an optional function of the job. If the job has no such function, they return 0 or
+ * false. */
 uint64_t ddp_job_heap_bytes(const struct ddp_job *job, const void *values, int ranks);
 bool ddp_job_threads(const struct ddp_job *job, const void *values);
-/* Checks that a command that measures between ranks has at least two of them, and that `bytes` are
- * available on this host. Returns 0, DDP_EUSAGE or DDP_ENOMEM. */
+/* Checks that `ranks` is at least 2, which a command that measures between ranks needs, and that
+ * `bytes` bytes of memory are available on this host. Returns DDP_EUSAGE or DDP_ENOMEM. */
 int ddp_job_check_ranks(const char *command, const char *backend, int ranks, uint64_t bytes,
                         struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -233,7 +235,8 @@ struct ddp_cmd {
                  struct ddp_err *err);
     /* Optional. Called after job->prepare, in the same processes. If the user asked for something
      * instead of a measurement, such as the plan (--dry-run), prints it and returns
-     * DDP_PREPARE_DONE. Otherwise returns 0, and the ranks start. */
+     * DDP_PREPARE_DONE. Otherwise returns 0, and the ranks start. Returns an error code if the
+     * command must not run. */
     int (*show)(struct ddp_app *app, const void *values, const char *backend, int ranks,
                 struct ddp_err *err);
     /* Optional. The collector calls it after the ranks have ended without an error. Adds to the
@@ -254,8 +257,8 @@ int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *p
                        const char *takes, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Runs a command with ranks: starts or joins the ranks, collects their results in a record, and
- * writes the outputs. If a rank dies, writes a partial document. Returns 0 or an error code, which
- * main() turns into the exit code. */
+ * writes the outputs. If a rank dies, the documents have the status "partial". Returns 0 or an
+ * error code, which main() turns into the exit code. */
 int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

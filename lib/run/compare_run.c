@@ -73,8 +73,8 @@ static int judge_accuracy(const struct ddp_result *base, const struct ddp_result
     return rc;
 }
 
-/* Decides the verdict. margin: of the accuracies. There is no PASS if a result is incomplete. The
- * cells that an incomplete base lacks are unknown, so they cannot be judged. */
+/* Decides the verdict. margin: the largest loss of accuracy that is accepted. The verdict is not
+ * PASS if a result is incomplete, because the cells that an incomplete base lacks are unknown. */
 static int conclude(const struct ddp_result *base, const struct ddp_result *next, double margin,
                     struct ddp_verdict_record *v, struct ddp_err *err)
 {

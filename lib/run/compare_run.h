@@ -3,8 +3,8 @@
  * The comparison of two stored results is weaker than the gate, because each side was measured only
  * once, and the two sides at different times. A cell counts as slower only if the whole interval of
  * its ratio shows a slow-down of more than the smallest effect that counts. This effect is at least
- * 10 %. Without --min-effect, the effect is also at least the noise floor of this machine, if the
- * results come from this machine. */
+ * 10 %. If --min-effect is not given and the results come from this machine, the effect is also at
+ * least the stored noise floor of this machine. */
 #ifndef DDP_RUN_COMPARE_RUN_H
 #define DDP_RUN_COMPARE_RUN_H
 
@@ -17,12 +17,12 @@
 #define DDP_COMPARE_EFFECT 0.10
 
 /* Judges the cells of base. The interval of a ratio contains all ratios that the 95 % intervals of
- * the two medians allow. There is no PASS if a result is incomplete, or if a cell or a training run
- * of base was not judged. A cell stays undecided if its injected delays differ between the results.
- * min_effect: a value below DDP_COMPARE_EFFECT is raised to DDP_COMPARE_EFFECT. vary: the --vary
- * keys with which both results were read. accuracy_margin: see record/accuracy.h. Release *out with
- * ddp_verdict_record_release. Returns DDP_EMISMATCH if the fingerprints of the results differ. The
- * builds may differ. */
+ * the two medians allow. The verdict is not PASS if a result is incomplete, or if a cell or a
+ * training run of base was not judged. A cell stays undecided if its injected delays differ between
+ * the results. min_effect: a value below DDP_COMPARE_EFFECT is raised to DDP_COMPARE_EFFECT. vary:
+ * the --vary keys with which both results were read. accuracy_margin: see record/accuracy.h.
+ * Release *out with ddp_verdict_record_release. Returns DDP_EMISMATCH if the fingerprints of the
+ * results differ. The builds may differ. */
 int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next, unsigned vary,
                         double min_effect, double accuracy_margin, struct ddp_verdict_record *out,
                         struct ddp_err *err) DDP_MUST_CHECK;

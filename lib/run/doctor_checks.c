@@ -71,9 +71,9 @@ static void check_launcher(struct ddp_doctor *d)
         find(d, DDP_DOCTOR_FINE, "launcher", "", "none, so ddpbench starts its own ranks");
 }
 
-/* Reports a GPU backend that cannot be used. This is a failure only if no other backend can be used
- * (`needed`). If DDPBENCH_NCCL_LIB names a library that does not load, the finding is at least a
- * warning. */
+/* Reports a GPU backend that cannot be used. The finding is a FAIL only if `needed` is true, which
+ * means that no other backend can be used. If DDPBENCH_NCCL_LIB names a library that does not load,
+ * the finding is at least a warning. */
 static void find_no_device(struct ddp_doctor *d, const struct ddp_backend *b, const char *subject,
                            const struct ddp_err *why, bool needed)
 {
@@ -253,7 +253,7 @@ static void check_noise(struct ddp_doctor *d)
         find(d, DDP_DOCTOR_FINE, "load", "", "load average %.2f", load);
     if (!d->info.governor[0])
         find(d, DDP_DOCTOR_FINE, "governor", "",
-             "not visible, because the host of a virtual machine sets the clock");
+             "not visible, for example because this is a virtual machine");
     else if (strcmp(d->info.governor, "performance") != 0)
         find(d, DDP_DOCTOR_WARN, "governor", "cpupower frequency-set -g performance",
              "'%s': the processor's clock may change during a measurement", d->info.governor);

@@ -18,9 +18,10 @@
 #include "run/rank_error.h"
 #include "run/world.h"
 
-/* The ranks of a host vote within VOTE_US (ddp_rank_error_vote). Connecting takes at most
- * CONNECT_US, and RANK_US more per rank of the job. Each byte from the child extends the deadline
- * by REPORT_US: CONNECTED for printing, and PRINTED for the end of the child. */
+/* The time limits in us. The ranks of a host vote within VOTE_US (ddp_rank_error_vote). The child
+ * must connect within CONNECT_US plus RANK_US per rank of the job. When it has connected, it gets
+ * REPORT_US more to print, and then REPORT_US more to end. POLL_US is the interval at which the
+ * rank checks whether the child has ended. */
 #define VOTE_US    2500000
 #define CONNECT_US 3500000
 #define RANK_US    20000
@@ -95,7 +96,8 @@ static bool wait_for_child(const struct ddp_app *app, int fd)
     return byte == PRINTED;
 }
 
-/* Returns the findings as a list in JSON, or NULL. The caller frees it. */
+/* Returns the findings as the text of a JSON array, or NULL if there is no memory. The caller frees
+ * the text. */
 static char *findings_text(const struct ddp_finding *findings, int count)
 {
     cJSON *list = cJSON_CreateArray();

@@ -16,7 +16,7 @@ bool ddp_doctor_job(const struct ddp_app *app, const struct ddp_sysinfo *info,
  * wait in MPI. Under Hydra the rank then kills the child at once. Other launchers would end the job
  * when the child ends, so the rank first gives the other hosts time to print. */
 void ddp_doctor_end_child(const struct ddp_app *app, pid_t child, bool done);
-/* Returns how long a rank that cannot take part in ddp_doctor_job waits before it exits, in us. The
+/* Returns how long a rank waits before it exits if ddp_doctor_job has returned false, in us. The
  * rank waits because a launcher ends the job when the first rank fails, and the other ranks have to
  * print first. */
 int64_t ddp_doctor_linger_us(const struct ddp_app *app);

@@ -29,8 +29,8 @@ struct member {
  * have the same fact. */
 struct group {
     struct ddp_finding finding;
-    /* The fact may differ even between equal machines. finding.fact is the fact of the first
-     * rank. */
+    /* True: the fact may differ even between equal machines, and finding.fact is the fact of the
+     * first rank. */
     bool varies;
     bool differs; /* The ranks have different facts. */
     bool *has;    /* [comm->size], by rank: the rank has the finding */
@@ -93,7 +93,7 @@ void ddp_doctor_network(const struct ddp_network_facts *facts, struct ddp_findin
         snprintf(out[3].fact, sizeof out[3].fact, "%s", facts->congestion_control);
 }
 
-/* Returns whether add_cores or add_network makes the finding about this subject, one per host. */
+/* Returns whether add_cores or add_network makes the finding on this subject, once per host. */
 static bool is_of_host(const char *subject)
 {
     static const struct ddp_network_facts none;
@@ -256,7 +256,7 @@ static int add_cores(struct job *job, int host, struct ddp_err *err)
     return add_host_finding(job, &f, host, err);
 }
 
-/* Adds the findings about the network of a host, from its lowest rank. */
+/* Adds the findings about the network of a host. They come from the lowest rank of the host. */
 static int add_network(struct job *job, int host, struct ddp_err *err)
 {
     struct ddp_finding findings[DDP_DOCTOR_NETWORK];

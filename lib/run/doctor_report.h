@@ -9,7 +9,7 @@
 #include "run/command.h"
 
 /* FAIL: ddpbench cannot work here. WARN: ddpbench works, but measurements or features suffer. NOTE:
- * something is not available that most users do not need. The enum begins with the worst
+ * a feature that most users do not need is not available. The enum begins with the worst
  * verdict. */
 enum ddp_doctor_verdict {
     DDP_DOCTOR_FAIL,
@@ -27,12 +27,12 @@ struct ddp_finding {
 
 /* Prints a finding. `where` is printed before the subject. It is "" or a text such as "HOST: ". */
 void ddp_doctor_print(const struct ddp_finding *f, const char *where, FILE *out);
-/* Adds a finding to a list of a document, and returns the added object. */
+/* Adds a finding to the JSON array `list`, and returns the added object. */
 cJSON *ddp_doctor_add(cJSON *list, const struct ddp_finding *f);
 
 #define DDP_DOCTOR_NETWORK 4
 /* Fills the array `out` [DDP_DOCTOR_NETWORK] with the findings about the network of a host. The
- * subjects of these findings are the same for all facts. */
+ * subject of out[i] depends only on i. */
 void ddp_doctor_network(const struct ddp_network_facts *facts, struct ddp_finding *out);
 
 /* Prints the findings of all ranks on rank 0. Equal findings are printed once, with the hosts or

@@ -25,10 +25,10 @@ static void print_text(const struct ddp_doctor *d, const char *where, FILE *out)
                 ddp_doctor_print(&d->findings[i], where, out);
 }
 
-/* Prints the failures of a rank that is not local rank 0. Such a rank claims a failure before it
- * prints it (run/rank_error.h). The first rank prints it, and the next ones print only that they
- * have the same error. A failure is left out if local rank 0 or DDP_RANK_ERROR_LINES other ranks
- * have claimed it. */
+/* Prints the failures of a rank that is not local rank 0. The rank claims each failure before it
+ * prints the failure (run/rank_error.h). The first rank with a failure prints it, and the next
+ * ranks print only that they have the same error. A failure is left out if local rank 0 or
+ * DDP_RANK_ERROR_LINES other ranks have claimed it. */
 static void print_failures(const struct ddp_doctor *d, const char *where, FILE *out)
 {
     for (int i = 0; i < d->count; i++) {

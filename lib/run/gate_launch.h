@@ -9,7 +9,7 @@
 #define DDP_GATE_WALL_CELL "wall"
 
 /* Warms up a gate that judges wall times: runs each command up to three times, and ignores the
- * times. Stops the runs of a command earlier when they have taken 3 s together. Does nothing in
+ * times. Runs a command fewer times if its runs have already taken 3 s together. Does nothing in
  * gates that judge results. Returns the errors of ddp_gate_launch. */
 int ddp_gate_warm_up(const struct ddp_gate_setup *setup, struct ddp_err *err) DDP_MUST_CHECK;
 

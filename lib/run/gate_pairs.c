@@ -97,8 +97,8 @@ static int run_child(const struct ddp_gate_setup *setup, int which, struct ddp_r
     return rc;
 }
 
-/* Returns the median ping-pong over the points of a child process. NaN if there is none, for
- * example with one rank. */
+/* Returns the median ping-pong time over the points of a child process, or NaN if there is no
+ * ping-pong, for example with one rank. */
 static double pingpong_of(const struct ddp_result *r)
 {
     size_t n = 0;
@@ -327,7 +327,8 @@ static int may_stop(const struct ddp_gate_setup *setup, const struct ddp_gate_da
     return 0;
 }
 
-/* Returns the largest ratio new/base of a cell, each ratio being the median over the pairs. */
+/* Returns the largest ratio new/base of a cell. The ratio of a cell is its median over the
+ * pairs. */
 static double worst_ratio(const struct ddp_gate_data *data)
 {
     double worst = NAN, all[DDP_SIGNFLIP_MAX];
@@ -422,8 +423,8 @@ static int judge_covariate(double *const covariate[2], int pairs, double *ratio,
 }
 
 /* Turns the verdict into INCONCLUSIVE if a covariate shows that a drift of the host may have caused
- * the verdict: a FAIL if the host was slower for the new command, or a PASS if the host was faster
- * for it. */
+ * the verdict. This is so for a FAIL if the host was slower for the new command, and for a PASS if
+ * the host was faster for it. */
 static void check_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
     const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);

@@ -25,7 +25,7 @@
 #include "stats/sequential.h"
 #include "stats/signflip.h"
 
-/* The largest number of pairs, which the sign-flip test can judge exactly. */
+/* The largest number of pairs that the sign-flip test can judge exactly. */
 #define DDP_GATE_PAIRS_MAX DDP_SIGNFLIP_MAX
 
 /* One of the two commands. */
@@ -66,7 +66,8 @@ struct ddp_gate_setup {
     struct ddp_gate_side side[2];
     bool wall; /* judge the wall time of a child, which then writes no result */
     /* Number of runs of each command in a pair. 0: the gate runs each command once and then chooses
-     * an odd number, such that all runs of one command in a pair take about half a second. */
+     * an odd number, so that the runs of one command in a pair together take about half a
+     * second. */
     int runs;
     enum ddp_foreign read; /* format in which the commands write their results */
     struct ddp_gate_looks looks;
@@ -135,8 +136,9 @@ struct ddp_verdict_rule ddp_gate_rule(const struct ddp_gate_setup *setup, int pa
  * into the timeout. If a child exits with one of ddpbench's exit codes for errors, returns this
  * error. Returns the errors of ddp_result_read, DDP_EDATA if a document reports wrong data, and
  * DDP_EINPUT if it has no point. Returns DDP_EUNAVAIL if a child cannot be started or judged for
- * another reason. Returns -(128 + n) after signal n. *out then has the pairs that finished before
- * the signal, and the caller releases it. After any other error, *out is unchanged. */
+ * another reason, and DDP_ENOMEM if there is no memory. Returns -(128 + n) after signal n. *out
+ * then has the pairs that finished before the signal, and the caller releases it. After any other
+ * error, *out is unchanged. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Decides the verdict on the times and on the accuracies (record/accuracy.h). Release *out with
@@ -157,8 +159,8 @@ void ddp_gate_release(struct ddp_gate_data *data);
 
 /* Returns which command runs first in a pair: DDP_BASE or DDP_NEXT. */
 int ddp_gate_first(uint64_t seed, int pair);
-/* True if two ping-pong times, in ns, belong to different classes: one is more than 1.5 times the
- * other. False if one of them is NaN. */
+/* Returns true if two ping-pong times, in ns, belong to different classes: one time is more than
+ * 1.5 times the other. Returns false if one of the times is NaN. */
 bool ddp_gate_class_differs(double a_ns, double b_ns);
 
 #endif

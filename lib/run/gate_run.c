@@ -27,7 +27,7 @@
 
 /* The folder in which a gate's child processes write their results. A gate holds a lock on its
  * folder while it runs. Each gate also clears the folders that killed gates of this user have left.
- * A folder with other files stays. */
+ * A folder that also contains files other than results is not removed. */
 struct folder {
     char path[PATH_MAX];
     int fd; /* holds the lock */
@@ -76,7 +76,7 @@ static int lock(const char *path, bool made)
     return -1;
 }
 
-/* Removes the folders of killed gates. These are the folders that no process has locked. */
+/* Removes the folders that killed gates have left. No process holds a lock on such a folder. */
 static void clear_abandoned(const char *parent)
 {
     char path[PATH_MAX];
@@ -222,7 +222,8 @@ static int make_env(const struct ddp_string_list *list, const char **env, struct
         if (list->v[i][0] == '=' || !strchr(list->v[i], '=')) {
             ddp_fail(err, DDP_EUSAGE, "'%s' is not of the form K=V", list->v[i]);
             return ddp_hint(err,
-                            "put a value with a comma into the command: --new 'env K=a,b CMD'");
+                            "lists are split at commas; put a value with a comma into the command: "
+                            "--new 'env K=a,b CMD'");
         }
         env[i] = list->v[i];
     }
@@ -248,7 +249,7 @@ static int enough_pairs(const struct ddp_gate_setup *setup, const struct ddp_gat
     const size_t least = ddp_signflip_least_pairs(data->count, level);
     if ((size_t)ddp_gate_max_pairs(setup) >= least)
         return 0;
-    ddp_fail(err, DDP_EUSAGE, "%d pairs can never show a slow-down of one of %zu cells",
+    ddp_fail(err, DDP_EUSAGE, "%d pairs are too few to show a slow-down in any of %zu cells",
              ddp_gate_max_pairs(setup), data->count);
     return ddp_hint(err, "use %s %zu or more: 2^-pairs x cells must not exceed %.3g",
                     looks->fixed ? "--pairs" : "--max-pairs", least, level);

@@ -29,7 +29,8 @@ struct ddp_gbench_case {
 
 /* Removes Google Benchmark's flags from argv[1..*argc) and applies them. If a flag has an illegal
  * value, the library calls bad_flag and then ends the process with exit code 0. bad_flag should
- * therefore end the process itself with an error. Call this once, before the other functions. */
+ * therefore end the process itself with an error. The caller must call this function once, before
+ * the other functions. */
 void ddp_gbench_flags(int *argc, char **argv, void (*bad_flag)(void));
 /* Adds a line to the context in the library's outputs. Both strings are copied. */
 void ddp_gbench_context(const char *key, const char *value);
@@ -40,7 +41,7 @@ enum ddp_gbench_end {
     DDP_GBENCH_NO_MEMORY,
     DDP_GBENCH_NO_OUTPUT /* stdout could not be written */
 };
-/* Runs or lists the `count` cases, which must stay valid until it returns. */
+/* Runs or lists the `count` cases, which must stay valid until the function returns. */
 enum ddp_gbench_end ddp_gbench_run(const struct ddp_gbench_case *cases, size_t count);
 
 #ifdef __cplusplus

@@ -13,11 +13,11 @@
 #include "record/health_judge.h"
 #include "run/world.h"
 
-/* Probability that a healthy run is DEGRADED, if the scatter is normal. */
+/* Probability that a healthy run is DEGRADED, if the scatter is normally distributed. */
 #define LEVEL 0.01
-/* Limits of the number of passes. After PASSES_LEAST passes, another one is measured if it would
- * probably end before --max-time. Up to PASSES_USUAL passes, it may end before OVERTIME times
- * --max-time. */
+/* Limits of the number of passes. After PASSES_LEAST passes, another pass is measured if it would
+ * probably end before --max-time. Until PASSES_USUAL passes are measured, this limit is OVERTIME
+ * times --max-time. */
 #define PASSES_LEAST 3
 #define PASSES_USUAL 5
 #define PASSES_MOST  9
@@ -111,8 +111,8 @@ static void compute(struct ddp_health_rank *out)
     out->core_percent = 100 * (double)(thread_ns() - used) / ns;
 }
 
-/* Sets out->copy_GBps to the speed of the fastest round, or to NaN if there is no memory. Each byte
- * counts twice, because it is read and written. */
+/* Sets out->copy_GBps to the speed of the fastest round, or to NaN if a buffer could not be
+ * allocated. Each byte counts twice, because it is read and written. */
 static void copy(char *from, char *to, struct ddp_health_rank *out)
 {
     int64_t least = INT64_MAX;
@@ -157,7 +157,7 @@ static int measure_pass(struct health *m, struct ddp_err *err)
     return 0;
 }
 
-/* Measures the passes. Rank 0 decides whether there is time for another one. */
+/* Measures the passes. Rank 0 decides whether there is time for another pass. */
 static int measure(struct health *m, double max_time_s, struct ddp_err *err)
 {
     struct ddp_comm *comm = m->rank->comm;

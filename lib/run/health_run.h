@@ -1,5 +1,5 @@
-/* The job of `ddpbench health`: measures pairs of hosts (of ranks, on one host), and a computation
- * and a memory copy in each rank, in several passes. Then it computes the verdict
+/* The job of `ddpbench health`. In several passes, it measures pairs of hosts (or of ranks, on one
+ * host), and a computation and a memory copy in each rank. Then it computes the verdict
  * (record/health_judge.h). */
 #ifndef DDP_RUN_HEALTH_RUN_H
 #define DDP_RUN_HEALTH_RUN_H
@@ -15,8 +15,8 @@ enum ddp_health_exit { DDP_HEALTH_EXIT_JOB, DDP_HEALTH_EXIT_HOST };
 
 struct ddp_health_values {
     struct ddp_world_options world; /* must be first */
-    uint64_t size;                  /* of a message of the bandwidth measurement */
-    double max_time_s;              /* for all passes; the usual number of passes may exceed it */
+    uint64_t size;                  /* bytes of a message of the bandwidth measurement */
+    double max_time_s;              /* of all passes; the first passes may take longer */
     double min_effect_percent, min_latency_us, must_find_percent;
     const char *reference;     /* file, or NULL */
     int exit_code;             /* enum ddp_health_exit */

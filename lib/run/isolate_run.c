@@ -13,15 +13,15 @@
 #include "stats/group_test.h"
 #include "stats/summary.h"
 
-/* The calls of a repetition together take about this time, so that the barrier before it does not
- * matter. */
+/* The calls of a repetition together take about this time, so that the barrier before the
+ * repetition does not matter. */
 #define REPETITION_S   0.004
 #define CALLS_MOST     1000
 #define WARM_UPS       2
 #define PROBE_CALLS    2
 #define REPEATS_LEAST  5
 #define REPEATS_MOST   49
-#define ROUNDS_LEFT    4 /* rounds for which time is kept, at least */
+#define ROUNDS_LEFT    4 /* time is reserved for at least this many rounds */
 #define INJECT_MS_MOST 10000
 
 const char *const ddp_isolate_collective_names[] = {"all_to_all", "allreduce", NULL};
@@ -78,13 +78,13 @@ static void release(void *values)
 
 /* The result of a rank in a round. */
 struct sample {
-    double ns[REPEATS_MOST]; /* of each repetition, per call; NaN: the rank rested */
+    double ns[REPEATS_MOST]; /* time of a call in each repetition; NaN: not measured */
     double spent_s;          /* since the search began */
 };
 
-/* A repetition before those that count. */
+/* The result of a rank in the first repetition of a round, which does not count. */
 struct probe {
-    double call_ns; /* NaN: the rank rests */
+    double call_ns; /* NaN: the rank is in no group */
     double spent_s; /* since the search began */
 };
 
@@ -97,10 +97,10 @@ struct isolate {
     bool oversubscribed; /* a rank has no core of its own */
     int *end_of;         /* [size] the end of each rank; -1: the rank does not take part */
     int *group;          /* [size] the group of each end in this round */
-    int *members, count; /* [count] the ranks of this rank's group; 0: the rank rests */
+    int *members, count; /* [count] ranks of this rank's group; count 0: no group */
     float *send, *recv;  /* [elements] */
     size_t elements;
-    int calls, repeats;   /* of this round: calls of a repetition of the group, and repetitions */
+    int calls, repeats;   /* of this round: calls per repetition of the group; repetitions */
     struct sample *all;   /* [size] */
     struct probe *probes; /* [size] */
     double *shared;       /* [size * 2 * DDP_GROUPS_MOST] */
@@ -135,8 +135,9 @@ static void free_arrays(struct isolate *m)
     free(m->recv);
 }
 
-/* Chooses the ends. Each host takes part with as many ranks as the host with the fewest ranks has,
- * so that all groups have the same number of ranks. */
+/* Chooses the ends, which are the hosts or, on one host, the ranks. Each host takes part with as
+ * many ranks as the host with the fewest ranks has, so that all groups have the same number of
+ * ranks. */
 static void find_ends(struct isolate *m)
 {
     const struct ddp_comm *comm = m->rank->comm;
@@ -184,8 +185,8 @@ static void find_members(struct isolate *m)
             m->members[m->count++] = r;
 }
 
-/* Returns the time that this rank waits before each call. A link is delayed by its first rank if
- * both of its ranks are in the group. */
+/* Returns the time that this rank waits before each call. For a link, only its first rank waits,
+ * and only if both of its ranks are in the group. */
 static int64_t injected_ns(const struct isolate *m)
 {
     const struct ddp_isolate_values *v = m->v;
@@ -207,9 +208,10 @@ static int call(struct ddp_comm *group, struct ddp_coll_plan *plan, int64_t dela
     return 0;
 }
 
-/* Chooses the repetitions of the round, and the calls of a repetition of this rank's group, from
- * the probes of all ranks. The repetitions are chosen so that half of the rounds fit into the time.
- * Few searches need more rounds, and these then have fewer repetitions. */
+/* Chooses the number of repetitions of the round, and the number of calls per repetition of this
+ * rank's group, from the probes of all ranks. The number of repetitions is chosen so that half of
+ * the rounds fit into the time. Few searches need more rounds, and these then have fewer
+ * repetitions. */
 static void choose_repeats(struct isolate *m)
 {
     double mine = 1, most = REPETITION_S * 1e9;
@@ -243,7 +245,7 @@ static int probe(struct isolate *m, struct ddp_comm *group, struct ddp_coll_plan
 }
 
 /* Runs the repetitions of a round. All groups start a repetition at the same time. `group` is NULL
- * if this rank rests. Collective. */
+ * if this rank is in no group. Collective. */
 static int repeat(struct isolate *m, struct ddp_comm *group, struct ddp_coll_plan *plan,
                   struct sample *out, struct ddp_err *err)
 {
@@ -297,8 +299,9 @@ static int measure_groups(struct isolate *m, struct sample *out, struct ddp_err 
     return rc;
 }
 
-/* Sets *log_time and *error to the median over the repetitions and its standard error. The time of
- * a repetition is that of the slowest rank of the group. */
+/* Sets *log_time to the median of the logarithms of the repetitions' times, and *error to the
+ * standard error of this median. The time of a repetition is that of the slowest rank of the
+ * group. */
 static void time_of_group(const struct isolate *m, int group, double *log_time, double *error)
 {
     double v[REPEATS_MOST];
@@ -313,8 +316,8 @@ static void time_of_group(const struct isolate *m, int group, double *log_time, 
     *log_time = ddp_median(v, n);
     for (int k = 0; k < m->repeats; k++)
         v[k] = fabs(v[k] - *log_time);
-    /* 1.4826 times the median deviation estimates the standard deviation of a repetition, and a
-     * median of n values has 1.2533 times the standard error of a mean. */
+    /* 1.4826 times the median absolute deviation estimates the standard deviation of a repetition,
+     * and a median of n values has 1.2533 times the standard error of a mean. */
     *error = 1.2533 * 1.4826 * ddp_median(v, n) / sqrt((double)n);
 }
 

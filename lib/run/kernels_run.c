@@ -24,7 +24,7 @@ int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes, s
     }
     ddp_fail(err, DDP_EUNAVAIL, "no '" DDP_KERNELS_HELPER "' in '%.300s'", dir);
     return ddp_hint(err, "`make`, or `make install`, puts it beside the binary or in "
-                         "../lib/ddpbench; keep them together");
+                         "../lib/ddpbench; do not move one without the other");
 }
 
 /* Writes "--size=262144,16777216". */

@@ -12,9 +12,7 @@ struct ddp_matrix_values {
     int by;                         /* enum ddp_matrix_by */
     uint64_t size;                  /* bytes of a message of the bandwidth measurement */
     int64_t iters, rounds;          /* rounds: 0 means the default number */
-    double max_time_s;              /* A bandwidth phase ends after this time if it has 3
-                                     * repetitions, and after three times this time at the
-                                     * latest. */
+    double max_time_s;              /* of a bandwidth phase (struct ddp_pair_options) */
 };
 
 extern const struct ddp_job ddp_matrix_job;

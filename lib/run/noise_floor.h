@@ -1,5 +1,6 @@
 /* Chooses the file with this machine's noise floor, and the smallest effect that counts. The noise
- * floor is the difference that repeated runs of one command can show. */
+ * floor is the slow-down that noise alone can cause between runs of the same command
+ * (record/noise.h). */
 #ifndef DDP_RUN_NOISE_FLOOR_H
 #define DDP_RUN_NOISE_FLOOR_H
 
@@ -25,9 +26,9 @@ struct ddp_min_effect {
 };
 /* Chooses the smallest effect that counts. `asked` is --min-effect as a fraction. If `asked` is
  * NaN, the larger of `least` and the stored noise floor is chosen. `kind` and `given` are as in
- * ddp_noise_floor_path. If `given` is not NULL, its file must exist. If it is NULL, the file at the
- * default path may be missing. A damaged file, or a file of another machine or build, is always an
- * error. */
+ * ddp_noise_floor_path. If `given` is not NULL, its file must exist. If `given` is NULL, the file
+ * at the default path may be missing. A damaged file, or a file of another machine or build, is
+ * always an error. */
 int ddp_min_effect_choose(double asked, double least, const char *kind, const char *given,
                           struct ddp_min_effect *out, struct ddp_err *err) DDP_MUST_CHECK;
 

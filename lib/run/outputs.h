@@ -52,8 +52,8 @@ int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *out
                       const char *const *protected_paths, struct ddp_record *record,
                       struct ddp_report_set **reports, struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the last documents and releases record and reports. `rc` is the outcome of the command. If
- * rc is an error, `verdict` is NULL, or the verdict of an interrupted gate, which has no outcome.
- * In this case the function returns rc. Otherwise it returns the error of a failed write or, by the
+ * rc is an error, the function returns rc, and `verdict` is NULL or the verdict of an interrupted
+ * gate, which has no outcome. Otherwise the function returns the error of a failed write or, by the
  * verdict, 0 (PASS, or nothing was judged), DDP_EREGRESSION or DDP_EINCONCLUSIVE. */
 int ddp_verdict_finish(struct ddp_record *record, struct ddp_report_set *reports,
                        const struct ddp_verdict_record *verdict, int rc, struct ddp_err *err);

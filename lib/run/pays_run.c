@@ -178,7 +178,7 @@ static int list_methods(struct ddp_pays_values *v, struct ddp_err *err)
             add_method(list, DDP_PAYS_THRESHOLD);
     }
     DDP_TRY(ddp_compress_parse_list(list, &v->c.bench.compress, err));
-    /* A method may begin with dense exchanges. Only the compressed ones are measured. */
+    /* A method may begin with dense exchanges. Only its compressed exchanges are measured. */
     for (int i = 0; i < v->c.bench.compress.n; i++)
         v->c.bench.compress.v[i].dense_runs = 0;
     return 0;
@@ -212,9 +212,9 @@ static int set_points(struct ddp_pays_values *v, struct ddp_err *err)
     return ddp_plan_check(o, err);
 }
 
-/* Reads the changes of accuracy from a document. The caller has set out [methods->n] to 0
- * for lossless methods, and to NaN for the others. Only those are looked up, because in training
- * the name `none` means a strategy that exchanges no gradients. */
+/* Reads the changes of accuracy from a document. The caller has set out [methods->n] to 0 for
+ * lossless methods, and to NaN for the others. Only methods with NaN are looked up, because in
+ * training the name `none` means a strategy that exchanges no gradients. */
 static int read_accuracy(const char *path, const struct ddp_compress_list *methods, double *out,
                          struct ddp_err *err)
 {
@@ -234,8 +234,8 @@ static int read_accuracy(const char *path, const struct ddp_compress_list *metho
 }
 
 /* Reads --accuracy if it is given. Otherwise reads convergence.json, which comes with ddpbench, if
- * it exists. The file lies in results/ of the repository if the binary is build/HASH/ddpbench.
- * For an installed binary, it lies in share/ddpbench. It is not read if --feedback is given. */
+ * it exists. The file lies in results/ of the repository if the binary is build/HASH/ddpbench. For
+ * an installed binary, it lies in share/ddpbench. The file is not read if --feedback is given. */
 static int find_accuracy(const struct ddp_app *app, struct ddp_pays_values *v, struct ddp_err *err)
 {
     static const char *const places[] = {"../../results", "../share/ddpbench"};

@@ -1,5 +1,5 @@
 /* `ddpbench pays` uses the job of the collectives (run/points.h). These functions choose the points
- * to measure, and predict the steps of a training run from them (bench/pays_model.h). */
+ * to measure, and predict from them how long a training step takes (bench/pays_model.h). */
 #ifndef DDP_RUN_PAYS_RUN_H
 #define DDP_RUN_PAYS_RUN_H
 
@@ -27,15 +27,15 @@ struct ddp_pays_values {
     int ranks; /* ranks of the predicted run; 0: the ranks that measure */
     struct ddp_pays_speed speed[DDP_PAYS_MAX];
     int speed_count;
-    double accuracy_change[DDP_OPT_LIST_MAX]; /* of each method; only the root reads it */
+    double accuracy_change[DDP_OPT_LIST_MAX]; /* of each method; set if ddp_app_is_root */
 };
 
 /* Completes and checks the values, and sets what the job measures. Reads the files of recorded
  * gradients and of accuracies. */
 int ddp_pays_check(const struct ddp_app *app, struct ddp_pays_values *v,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* The function `show` of the command (run/command.h). Shows nothing. Returns DDP_EUSAGE for
- * fewer than two ranks, and for a link if the ranks do not share memory. */
+/* The function `show` of the command (run/command.h). Prints nothing. Returns DDP_EUSAGE for fewer
+ * than two ranks, and for a link if the ranks do not share memory. */
 int ddp_pays_check_ranks(struct ddp_app *app, const void *values, const char *backend, int ranks,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* The function `conclude` of the command: adds the answer to the record. */

@@ -61,7 +61,7 @@ static int make_plans(struct ddp_collective_values *v, const char *backend, int 
     return 0;
 }
 
-/* Fails with DDP_EUSAGE when --inject-delay names no point of any rank count. */
+/* Fails with DDP_EUSAGE if --inject-delay names a point that no rank count has. */
 static int check_inject(const struct ddp_collective_values *v, struct ddp_err *err)
 {
     char id[192];

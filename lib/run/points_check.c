@@ -44,11 +44,10 @@ static void add_note(struct ddp_collective_values *v)
     }
 }
 
-/* Turns the parsed options into bench options. With -n or --block the number of iterations is
- * exact, unless --precision or --max-time is also given. If neither -n nor --block is given,
- * --precision and --max-time apply, with their defaults unless the user gave them. Adds a note to
- * the record if a delay is injected or blocks are timed. Returns DDP_EUSAGE for a malformed
- * --inject-delay, and for --precision with blocks. */
+/* Turns the parsed options into bench options. By default, --precision and --max-time decide when a
+ * point ends. With -n or --block, the number of iterations is fixed, and these two options apply
+ * only if the user gave them. Returns DDP_EUSAGE for a malformed --inject-delay or --arrival, for
+ * --precision with --block, and for --arrival with --start window. */
 static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *rows,
                       const struct ddp_opt_result *parsed, struct ddp_err *err)
 {

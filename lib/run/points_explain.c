@@ -23,8 +23,8 @@ static int expect_hosts(const struct ddp_app *app, int all, uint64_t *of, struct
     return 0;
 }
 
-/* --subset chooses `used` ranks from `all` ranks. Sets *hosts to the number of hosts on which the
- * first `ranks` of these `used` ranks are. */
+/* Counts the hosts of a group of ranks. The group consists of the first `ranks` of the `used` ranks
+ * that --subset chooses from `all` ranks. */
 static int count_hosts(const struct ddp_app *app, const struct ddp_collective_values *v, int ranks,
                        int used, int all, int *hosts, struct ddp_err *err)
 {

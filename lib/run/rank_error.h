@@ -11,8 +11,8 @@
 #include "run/command.h"
 
 /* Every rank except rank 0 waits this long before it prints an error, so that rank 0 prints first.
- * A rank waits twice as long between such an error and its exit, because some launchers end the
- * other ranks when the first one fails. */
+ * A rank that has printed an error waits twice as long before it exits, because some launchers end
+ * the other ranks when the first rank fails. */
 #define DDP_RANK_ERROR_DELAY_US 300000
 
 /* If all ranks know an error, rank 0 prints it, and the other ranks wait this long before they

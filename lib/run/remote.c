@@ -43,7 +43,7 @@ struct head {
     char secret[2 * 16 + 32], job[2 * 8 + 32]; /* DDPBENCH_SECRET and DDPBENCH_JOB */
     struct ddp_remote_end end;
     int signal;  /* the signal that this process received; 0: none */
-    int code;    /* of the hosts that failed */
+    int code;    /* the code of the job (ddp_remote_add_code); 0: none */
     int verdict; /* of a host that succeeded: DDP_EREGRESSION or DDP_EINCONCLUSIVE; 0: none */
 };
 
@@ -210,7 +210,7 @@ static void send_signal(struct head *h, int signal)
     }
 }
 
-/* Handles the end of host `i`, and reports it if it is the first failure. */
+/* Handles the end of host `i`. If this is the first failure, fills *err. */
 static void end_host(struct head *h, int i, int status, struct ddp_err *err)
 {
     const char *name = h->hosts.host[i].name;

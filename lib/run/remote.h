@@ -9,9 +9,9 @@
  * The head keeps the agents' stdins open. To pass a signal on to the ranks, the head writes the
  * signal's number as one byte. If the head or a connection ends, stdin ends, and the agent ends its
  * ranks. If a rank fails, its agent ends the other ranks of the host, unless they end by themselves
- * within 5 s. If an agent fails, the head ends the other agents in the same way. If ssh could
- * not connect, lost the connection, or found no ddpbench on a host, the head ends them after 1 s.
- */
+ * within 5 s. If an agent fails, the head ends the other agents in the same way. If ssh could not
+ * connect, lost the connection, or could not run ddpbench on a host, the head ends the other agents
+ * after 1 s. */
 #ifndef DDP_RUN_REMOTE_H
 #define DDP_RUN_REMOTE_H
 
@@ -29,9 +29,9 @@
 #define DDP_REMOTE_HOST_RANKS_MAX 256
 
 /* The job that the head sends to an agent is a line of numbers, then strings that end in '\0'. The
- * strings are the folder, the environment entries and the command line. The line of numbers: the
- * first rank of the host, the number of ranks of the host, the size of the world, the numbers of
- * environment entries and arguments, and the bytes of all strings. */
+ * strings are the folder, the environment entries and the command line. The line holds these
+ * numbers: the first rank of the host, the number of ranks of the host, the size of the world, the
+ * numbers of environment entries and arguments, and the bytes of all strings. */
 #define DDP_REMOTE_FORMAT "ddpbench-job 1 %d %d %d %d %d %u"
 /* Maximum number of bytes of the strings. A pipe holds 64 KiB, so the head can write the job
  * without waiting for the agent. */
@@ -54,12 +54,15 @@ int ddp_remote_parse(const char *text, bool is_file, struct ddp_remote_hosts *ou
                      struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Starts the ranks on the hosts of --hosts or --hostfile, and waits for their end. Sets *done to
- * whether this process has nothing left to do. *done is false if both texts are NULL, or if this
- * process is a rank of such a job. Returns the code of the job (ddp_remote_add_code), or the code
- * of a signal that this process received. */
+ * true if this call has run the job or has failed. Sets *done to false, starts nothing and returns
+ * 0 if both texts are NULL, or if this process is a rank of a job of --hosts. Returns the first
+ * failure of the job (ddp_remote_add_code) or, if there is none, the verdict of the command. After
+ * a signal to this process, returns the code of the signal. Returns an error if the job could not
+ * be started. */
 int ddp_remote_run(struct ddp_app *app, const char *hosts, const char *hostfile, bool *done,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Runs the agent of a host. Returns the code of the job (ddp_remote_add_code). */
+/* Runs the agent of a host. Returns the first failure of its ranks (ddp_remote_add_code), or the
+ * error of a job that could not be started. */
 int ddp_remote_agent(struct ddp_app *app, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Adds a failure to *code, the code of the job (0: none). The first failure is kept, but a later

@@ -14,7 +14,8 @@
 #define FILE_MAX ((size_t)1 << 20)
 
 /* Returns the position of the colon before the number of ranks in entry [n], or n if there is no
- * number. An address with several colons (IPv6) can have a number only if it is in brackets. */
+ * number. An address with several colons (IPv6) can have a number only if the address is in
+ * brackets. */
 static size_t find_colon(const char *entry, size_t n)
 {
     const char *first = memchr(entry, ':', n), *last = memrchr(entry, ':', n);

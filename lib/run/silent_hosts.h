@@ -3,8 +3,9 @@
  *
  * When the run begins, rank 0 asks every other host whether it answers (ddp_nic_answers). The other
  * ranks ask only the host of rank 0, so that the number of questions is proportional to the number
- * of ranks. When a deadline expires, a rank asks the hosts that have answered again. A host that
- * answered at the beginning and no longer answers has probably lost its link, or is down. */
+ * of ranks. When a deadline expires, a rank asks the same hosts again, except those that did not
+ * answer. A host that answered at the beginning and no longer answers has probably lost its link,
+ * or is down. */
 #ifndef DDP_RUN_SILENT_HOSTS_H
 #define DDP_RUN_SILENT_HOSTS_H
 

@@ -15,7 +15,8 @@ static const char *const sweep_options[] = {
     "json",    "format",       "progress", "quiet",  "verbose", "help",  "launch",   "timeout",
     "dry-run", "explain-auto", "label",    "subset", "plot",    "hosts", "hostfile", NULL};
 
-/* Returns a command whose results are points or training runs, or NULL. */
+/* Returns the command with this name if its only results are points or training runs. Otherwise
+ * returns NULL. */
 static const struct ddp_cmd *find_command(const struct ddp_app *app, const char *name)
 {
     const struct ddp_cmd *cmd = ddp_command_in(app->commands, name);
@@ -161,9 +162,9 @@ static bool same_item(const struct ddp_sweep_item *a, const struct ddp_sweep_ite
     return true;
 }
 
-/* Drops an item with "all" ranks if an item that names this number has the same options. Skips
- * items that need more ranks than the outside launcher started. Returns DDP_EUSAGE if no item
- * remains. */
+/* Drops an item with "all" ranks if another item has the same options and names the same number of
+ * ranks. Skips items that need more ranks than the outside launcher started. Returns DDP_EUSAGE if
+ * no item remains. */
 static int select_items(const struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_err *err)
 {
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;

@@ -43,9 +43,9 @@ struct ddp_sweep_plan {
 typedef bool (*ddp_sweep_takes_list)(void *arg, const char *command, const char *option);
 
 /* Parses text[bytes]. name: the document's name in messages. Release *out with
- * ddp_sweep_plan_release. Returns DDP_EINPUT if the text is not JSON or too long. Returns
- * DDP_ECONFIG if it is not a configuration as described above; the message names the run and the
- * key. */
+ * ddp_sweep_plan_release. Returns DDP_EINPUT if the text is not JSON or too long, and DDP_ENOMEM if
+ * there is no memory. Returns DDP_ECONFIG if it is not a configuration as described above; the
+ * message names the run and the key. */
 int ddp_sweep_plan_parse(const char *text, size_t bytes, const char *name,
                          ddp_sweep_takes_list takes_list, void *arg, struct ddp_sweep_plan *out,
                          struct ddp_err *err) DDP_MUST_CHECK;

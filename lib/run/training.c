@@ -15,8 +15,8 @@
 #include "launch/launch_in_subprocess.h"
 #include "model/blas.h"
 
-/* Most training steps of the baseline on one rank. This number of steps is enough to measure a
- * speed, and takes little time compared with a training run. */
+/* Largest number of training steps of the baseline, which rank 0 trains alone. This number is
+ * enough to measure a speed, and takes little time compared with a training run. */
 #define BASELINE_STEPS 60
 
 /* The time of a run is extrapolated only after this fraction of its steps. */
@@ -91,7 +91,7 @@ const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_va
     return ddp_dataset_readers()[v->dataset];
 }
 
-/* Checks that the runs can have their models on `model_device` (NULL: the processor). */
+/* Checks that every strategy can train with its model on `model_device` (NULL: the processor). */
 static int check_strategies(const struct ddp_train_values *v, const struct ddp_device *model_device,
                             const struct ddp_backend *backend, int ranks, struct ddp_err *err)
 {
@@ -372,10 +372,10 @@ static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *er
 }
 
 /* Estimates how many more seconds the present run and the later runs will take. `done` is the
- * fraction of its steps that the present run has done. Every strategy has
- * one time, which is the estimate for each of its runs: the extrapolated time of the present run,
- * as soon as `done` is at least LEAST_PART; else the time of its last finished run; else the mean
- * of the known times. Returns NaN if no run has finished and `done` is below LEAST_PART. */
+ * fraction of its steps that the present run has done. All runs of a strategy get the same
+ * estimate. It is the extrapolated time of the present run if `done` is at least LEAST_PART, else
+ * the time of the strategy's last finished run, else the mean of the known times. Returns NaN if no
+ * run has finished and `done` is below LEAST_PART. */
 static double seconds_left(const struct observer *o, double done)
 {
     const struct ddp_train_values *v = o->v;
@@ -477,7 +477,8 @@ static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v,
 
 /* If there are several runs and several ranks, rank 0 first trains a few steps alone for each seed,
  * because speed-ups are relative to one rank. Measures the memory-copy speed before the training
- * and again after it, because a training may take hours. A sweep measures it only once. */
+ * and again after it, because a training may take hours. In a sweep, only the first item of a
+ * launch group measures this speed. */
 static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
 {
     const struct ddp_train_values *v = values;

@@ -56,8 +56,8 @@ int ddp_job_check_ranks(const char *command, const char *backend, int ranks, uin
     struct ddp_sysinfo host;
     char needed[24];
     if (ranks < 2) {
-        ddp_fail(err, DDP_EUSAGE, "%s needs at least 2 ranks; backend %s has one here", command,
-                 backend);
+        ddp_fail(err, DDP_EUSAGE, "%s needs at least 2 ranks, but this run has one (backend %s)",
+                 command, backend);
         return ddp_hint(err, "use --ranks 4, --hosts or mpiexec");
     }
     if (bytes == 0)
@@ -122,9 +122,9 @@ static const char *choose_auto(const struct ddp_world *w)
     if (w->options->share_gpu ||
         (check_gpu(w, &asked, &ignored) == 0 && (asked.graph || asked.window)) || gpus_suffice(w))
         return "nccl";
-    /* Only backends nccl and ucx connect ranks that have no MPI. If neither is usable, the error
-     * says why nccl is not, but under srun why mpi is not, because srun may be able to provide
-     * PMI. */
+    /* Only backends nccl and ucx connect ranks that have no MPI. If neither is usable, the chosen
+     * backend determines the error message. Under srun this is mpi, because srun may be able to
+     * provide PMI. Otherwise it is nccl. */
     if (w->app->launcher.over_tcp && ddp_backend_find("ucx")->probe(w->module_dir, &ignored) == 0)
         return "ucx";
     if (w->app->launcher.over_tcp && w->app->launcher.kind != DDP_LAUNCHER_SLURM)
@@ -138,7 +138,7 @@ int ddp_world_check_gpus(const struct ddp_backend *backend, const char *subject,
     const int gpus = backend->places();
     if (ranks <= gpus)
         return 0;
-    ddp_fail(err, DDP_EUNAVAIL, "%s: each needs a GPU, but there %s %d usable", subject,
+    ddp_fail(err, DDP_EUNAVAIL, "%s: each rank needs a GPU, but there %s %d usable", subject,
              gpus == 1 ? "is" : "are", gpus);
     return ddp_hint(err, "--share-gpu lets ranks share a GPU, to check results only");
 }

@@ -68,8 +68,8 @@ int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payloa
 void ddp_collector_make_room(struct ddp_world *w);
 /* Writes the last documents, whose status and reason follow from `code` and `reason`, and closes
  * the outputs. If `code` stands for a signal, *err becomes a message about what is done and saved.
- * Returns `code` if it is an error. Otherwise returns 0, an error of the sweep, or a write
- * error. */
+ * Returns `code` if it is an error. Otherwise returns 0, an error of the sweep or of cmd->conclude,
+ * or a write error. */
 int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
 void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
 /* Fills *out. init_ns is the longest time that a rank needed to create comm. If the backend uses

@@ -1,5 +1,5 @@
-/* Runs a command with ranks that mpiexec, srun or torchrun started. Every process is a rank, and
- * rank 0 is the collector. */
+/* Runs a command with ranks that an outside launcher such as mpiexec started. Every process is a
+ * rank, and rank 0 is the collector. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -249,7 +249,8 @@ static int open_comm(struct ddp_world *w, const struct ddp_comm_options *options
     return rc;
 }
 
-/* If only this rank has an error, adds the names of silent hosts to its message. */
+/* If this rank has lost another rank, and the ranks have not agreed on the error, adds the names of
+ * silent hosts to the message. */
 static void add_silent_hosts(const struct ddp_world *w, int rc, struct ddp_err *err)
 {
     char silent[400], text[sizeof err->text];

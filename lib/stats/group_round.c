@@ -7,11 +7,13 @@
 #include "stats/group_test_impl.h"
 #include "stats/summary.h"
 
-/* With at least this many groups, the median of a round removes the drift between rounds. */
+/* With at least this many groups in a round, times are compared with the median of the round, which
+ * removes the drift between rounds. */
 #define GROUPS_OF_MEDIAN 5
 #define PLANE_MOST       7   /* the largest order of a plane */
-#define PLACE_TRIES      200 /* choices of the points with an additional end */
-/* The lines of a plane are used as they are if their sizes differ by at most one EVENth. */
+#define PLACE_TRIES      200 /* random choices of the points with an additional end */
+/* The lines of a plane are used as groups without changes if their sizes differ by at most 1 / EVEN
+ * of the smallest size. */
 #define EVEN 14
 
 bool ddp_group_is_named_link(const struct ddp_group_test *t, int i, int j)
@@ -80,7 +82,7 @@ bool ddp_group_grow(struct ddp_group_test *t, int *list, int *n, int want, bool 
 
 /* The screen. */
 
-/* Returns the line of a direction that a point of the plane is on. */
+/* Returns which of the parallel lines of a direction contains a point of the plane. */
 static int line_of(const struct ddp_group_test *t, int point, int direction)
 {
     const int q = t->planes;
@@ -88,8 +90,8 @@ static int line_of(const struct ddp_group_test *t, int point, int direction)
     return direction == q ? x : (y + direction * x) % q;
 }
 
-/* Sets *least and *most to the sizes of the smallest and the largest line, if `extra` [0, extras)
- * are the points with an additional end. */
+/* Sets *least and *most to the sizes of the smallest and the largest line if the points in extra
+ * [extras] have an additional end. */
 static void line_sizes(const struct ddp_group_test *t, const uint32_t *extra, int extras,
                        int *least, int *most)
 {
@@ -107,9 +109,9 @@ static void line_sizes(const struct ddp_group_test *t, const uint32_t *extra, in
     }
 }
 
-/* Gives each end a point of the plane, and sets `size` and `even`. If the ends cannot be divided
- * evenly, chooses the points with an additional end at random, and keeps the best of some choices.
- */
+/* Assigns each end to a point of the plane, and sets `size` and `even`. If the ends cannot be
+ * divided evenly, some points get an additional end. These points are the best of PLACE_TRIES
+ * random choices. */
 static void place_ends(struct ddp_group_test *t)
 {
     const int points = t->planes * t->planes, each = t->active / points;
@@ -166,7 +168,7 @@ void ddp_group_begin_screen(struct ddp_group_test *t)
         left += unmet(t, (int)t->order[k]);
     if (left == 0)
         t->result.end = DDP_GROUP_CLEAN;
-    /* A plane is worth its rounds if it is the first one, or if many pairs are left. */
+    /* A plane saves rounds only if many pairs are left. */
     const bool few = 10 * left < (int64_t)t->active * t->active;
     t->planes = t->active < 25 || few ? 0 : t->active < 49 ? 5 : 7;
     if (t->result.rounds == 0)
@@ -176,8 +178,8 @@ void ddp_group_begin_screen(struct ddp_group_test *t)
     t->result.group_ends = t->size;
 }
 
-/* Adds the lines of a direction as groups. If the sizes of the lines differ, random ends of the
- * larger ones rest. */
+/* Adds the lines of a direction as groups. Unless `even` is set, random ends of the larger lines
+ * are left out, so that all groups have the same size. */
 static void plane_round(struct ddp_group_test *t, int direction)
 {
     for (int line = 0; line < t->planes; line++) {
@@ -204,7 +206,8 @@ static int best_end(const struct ddp_group_test *t)
 }
 
 /* Adds groups of ends that have not met, greedily. The two ends of a named link do not share a
- * group. The order is drawn again, so that it is not always the same ends that fill the groups. */
+ * group. The order of the ends is random in each round, so that different ends fill up the
+ * groups. */
 static void greedy_round(struct ddp_group_test *t)
 {
     const int groups = DDP_MIN(t->active / t->size, DDP_GROUPS_MOST);
@@ -230,7 +233,7 @@ static void greedy_round(struct ddp_group_test *t)
     }
 }
 
-/* Lets one end of a named link rest if both are in a group. */
+/* If both ends of a named link are in the same group, removes one end from the group. */
 static void part_named_links(struct ddp_group_test *t)
 {
     for (int k = 0; k < t->result.fault_count; k++) {
@@ -259,8 +262,8 @@ bool ddp_group_screen_round(struct ddp_group_test *t)
 
 /* The level and the scatter. */
 
-/* Returns the time of a group relative to the other groups of its round, if there are enough, or to
- * the groups of the screen. */
+/* Returns the time of a group minus the median of its round. If the round has too few groups, the
+ * median of all groups (`base`) is subtracted instead. */
 static double relative(const struct ddp_group_test *t, int r, int group)
 {
     double v[DDP_GROUPS_MOST];
@@ -271,7 +274,7 @@ static double relative(const struct ddp_group_test *t, int r, int group)
     return t->time[r][group] - ddp_lower_median(v, (size_t)n);
 }
 
-/* The groups that exceed the threshold are left out in the next iteration. */
+/* Each iteration leaves out the groups that exceed the threshold of the previous iteration. */
 void ddp_group_find_level(struct ddp_group_test *t)
 {
     static const int iterations = 6;

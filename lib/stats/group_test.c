@@ -6,10 +6,10 @@
 #include "base/mem.h"
 #include "stats/group_test_impl.h"
 
-/* If more slow groups than this have no suspected end, a few faults cannot be the reason. */
+/* If more slow groups than this have no suspect, a few faults cannot be the reason. */
 #define SLOW_MOST 12
-/* If more than 1 in ODD_MOST groups is faster than the level by more than the threshold, the level
- * is not that of healthy groups. */
+/* If more than one in ODD_MOST groups is faster than the level by more than the threshold, the
+ * level is not the usual time of healthy groups. */
 #define ODD_MOST 10
 /* With fewer ends, the checks of a suspect are done twice, because the suspect has been in few
  * different groups. */
@@ -26,7 +26,8 @@ static void forget_end(struct ddp_group_test *t, int end)
 
 /* Tasks. */
 
-/* Turns a free task into one of this kind with the ends a [n] and b [m], or NULL. */
+/* Makes a free task a task of this kind with the ends a [n] and b [m]. Returns NULL if no task is
+ * free. */
 static struct ddp_group_task *add_task(struct ddp_group_test *t, enum ddp_group_task_kind kind,
                                        const int *a, int n, const int *b, int m)
 {
@@ -49,7 +50,7 @@ static struct ddp_group_task *add_task(struct ddp_group_test *t, enum ddp_group_
     return NULL;
 }
 
-/* A half of a part: the first one for k = 0, and the second one for k = 1. */
+/* Returns the first half of a part for k = 0, and the second half for k = 1. */
 static struct ddp_group_part half(const struct ddp_group_part *p, int k)
 {
     const int first = (p->n + 1) / 2;
@@ -57,7 +58,8 @@ static struct ddp_group_part half(const struct ddp_group_part *p, int k)
                   : (struct ddp_group_part){p->n - first, p->e + first};
 }
 
-/* The parts of trial k of a search. The group contains both. The second one is empty for a set. */
+/* Sets `out` to the two parts whose ends the group of trial k of a search contains. For a set, the
+ * second part is empty. */
 static void parts_of(const struct ddp_group_task *task, int k, struct ddp_group_part out[2])
 {
     out[0] = half(&task->a, k);
@@ -74,8 +76,8 @@ static int append(int *list, int n, const struct ddp_group_part *p)
 }
 
 /* Writes the ends of trial k of a check to `list`. Returns their number. The suspect is in the
- * group of trial 0. For an end, stage 1 exchanges the partners. For a link, stage 1 separates its
- * two ends, and stage 2 exchanges the partners. */
+ * group of trial 0. For an end, stage 1 exchanges the partners of the two groups. For a link, stage
+ * 1 separates the two ends of the link, and stage 2 exchanges the partners. */
 static int check_members(const struct ddp_group_task *task, int k, int *list)
 {
     const bool link = task->kind == TASK_LINK;
@@ -98,8 +100,8 @@ static int stages_of(const struct ddp_group_test *t, const struct ddp_group_task
     return (task->kind == TASK_LINK ? 3 : 2) * (t->active < ENDS_CHECKED_ONCE ? 2 : 1);
 }
 
-/* Chooses the partners and the control of a check. `used` marks the ends that are taken. Returns
- * false if there are too few healthy ends. */
+/* Chooses the partners and the healthy ends (`control`) of a check. `used` marks the ends that are
+ * taken. Returns false if there are too few ends to choose from. */
 static bool choose_partners(struct ddp_group_test *t, struct ddp_group_task *task, bool strict,
                             bool any)
 {
@@ -128,7 +130,8 @@ static bool choose_partners(struct ddp_group_test *t, struct ddp_group_task *tas
     return true;
 }
 
-/* Marks the ends of all tasks, which other tasks take as partners only if there are no others. */
+/* Marks the ends of all tasks as reserved. Other tasks take reserved ends as partners only if there
+ * are not enough other ends. */
 static void reserve(struct ddp_group_test *t)
 {
     memset(t->reserved, 0, (size_t)t->rule.ends * sizeof *t->reserved);
@@ -143,7 +146,7 @@ static void reserve(struct ddp_group_test *t)
     }
 }
 
-/* Returns whether another task checks the same link, or it is named. */
+/* Returns whether another task checks the same link, or the link is named. */
 static bool is_double(const struct ddp_group_test *t, int a, int b)
 {
     for (int k = 0; k < DDP_GROUP_TASKS; k++) {
@@ -155,7 +158,8 @@ static bool is_double(const struct ddp_group_test *t, int a, int b)
     return ddp_group_is_named_link(t, a, b);
 }
 
-/* Begins the check of an end (b < 0) or a link. Called between rounds, so `used` is free. */
+/* Begins the check of end `a` (b < 0), or of the link between `a` and `b`. Overwrites `used`, so it
+ * must be called between rounds. */
 static void begin_check(struct ddp_group_test *t, int a, int b)
 {
     if (b >= 0 && is_double(t, a, b))
@@ -174,7 +178,8 @@ static void begin_check(struct ddp_group_test *t, int a, int b)
         task->kind = TASK_FREE;
 }
 
-/* Begins the search of a set or of the links between two sets, or the check of what remains. */
+/* Begins the search of a set, or of the links between two sets. If only one end or one link is
+ * left, begins its check. */
 static void begin_search(struct ddp_group_test *t, enum ddp_group_task_kind kind, const int *a,
                          int n, const int *b, int m)
 {
@@ -198,9 +203,9 @@ static bool is_known_fast(const struct ddp_group_test *t, const struct ddp_group
     return true;
 }
 
-/* Sets the outcomes of the trials of a search that need no measurement. A trial is fast if all its
- * pairs of ends are known to be fast. If a link must be in one of several trials, and all but one
- * of them are fast, the last one is slow. */
+/* Sets the outcomes of those trials of a search that need no measurement. A trial is fast if all
+ * its pairs of ends have been in fast groups. If the faulty link must be in one of the trials, and
+ * all others are fast, the last trial is slow. */
 static void infer(const struct ddp_group_test *t, struct ddp_group_task *task)
 {
     int open = 0, last = 0;
@@ -220,7 +225,7 @@ static void infer(const struct ddp_group_test *t, struct ddp_group_task *task)
         task->trial[last].outcome = SLOW;
 }
 
-/* Goes on after both trials of a search are known. */
+/* Replaces a search by the next searches or checks when the outcomes of both trials are known. */
 static void conclude_search(struct ddp_group_test *t, struct ddp_group_task *task)
 {
     const struct ddp_group_task old =
@@ -261,7 +266,7 @@ static void name_fault(struct ddp_group_test *t, const struct ddp_group_task *ta
     }
 }
 
-/* Goes on after both groups of a stage of a check were measured. */
+/* Evaluates a stage of a check after both groups were measured. */
 static void conclude_check(struct ddp_group_test *t, struct ddp_group_task *task)
 {
     const int r = t->result.rounds - 1;
@@ -282,8 +287,8 @@ static void conclude_check(struct ddp_group_test *t, struct ddp_group_task *task
     task->kind = TASK_FREE;
 }
 
-/* Concludes the searches that need no group, until each search needs one. Returns the number of
- * tasks. */
+/* Concludes searches whose outcomes are known, until every search needs a measurement. Returns the
+ * number of tasks. */
 static int settle(struct ddp_group_test *t)
 {
     int tasks = 0;
@@ -311,7 +316,8 @@ static bool are_unused(const struct ddp_group_test *t, const int *list, int n)
     return true;
 }
 
-/* Adds the groups that a check needs in this round. Both or none. */
+/* Adds the two groups that a check needs in this round. Adds none if an end of the groups is used
+ * already. */
 static void place_check(struct ddp_group_test *t, struct ddp_group_task *task)
 {
     for (int k = 0; k < 2; k++)
@@ -322,7 +328,8 @@ static void place_check(struct ddp_group_test *t, struct ddp_group_task *task)
             PENDING, ddp_group_add(t, t->list, check_members(task, k, t->list))};
 }
 
-/* Adds the groups that a search needs in this round, as far as there are partners. */
+/* Adds the groups that a search needs in this round. Leaves out a group for which there are too few
+ * partners. */
 static void place_search(struct ddp_group_test *t, struct ddp_group_task *task, bool any)
 {
     for (int k = 0; k < 2; k++) {
@@ -341,7 +348,7 @@ static void place_search(struct ddp_group_test *t, struct ddp_group_task *task, 
     }
 }
 
-/* Makes groups of the ends that no task needs. They show the level of the round. */
+/* Makes groups of the ends that no task needs. These groups show the level of the round. */
 static void place_others(struct ddp_group_test *t)
 {
     int n = 0;
@@ -357,8 +364,8 @@ static void place_others(struct ddp_group_test *t)
     }
 }
 
-/* Plans a round of the search. Returns false if no task is left. A task that cannot get its groups
- * is given up. */
+/* Plans a round of the search. Returns false if no task is left. If no task can get a group, all
+ * tasks are given up. */
 static bool search_round(struct ddp_group_test *t)
 {
     while (settle(t) > 0) {
@@ -389,7 +396,7 @@ static int group_of(const struct ddp_group_test *t, int r, int end)
     return t->history[(size_t)r * (size_t)t->rule.ends + (size_t)end];
 }
 
-/* Returns whether a group of round r has a fault that is named. */
+/* Returns whether a group of round r contains a named fault. */
 static bool is_explained(const struct ddp_group_test *t, int r, int group)
 {
     for (int k = 0; k < t->result.fault_count; k++) {
@@ -400,9 +407,10 @@ static bool is_explained(const struct ddp_group_test *t, int r, int group)
     return false;
 }
 
-/* Writes the suspected ends to list. These are the active ends whose groups were all slow. Of many
- * different groups, one may have been fast by chance. Groups with named faults do not count.
- * Returns the number of suspected ends. */
+/* Writes the suspects to `list`. These are the active ends with at least two slow groups and no
+ * fast group. With 5 or more slow groups, one group may have been fast by chance if there are at
+ * least ENDS_CHECKED_ONCE ends. Groups with named faults do not count. Returns the number of
+ * suspects. */
 static int suspects(const struct ddp_group_test *t, int *list)
 {
     const int fast_most = t->active < ENDS_CHECKED_ONCE ? 0 : 1;
@@ -421,7 +429,7 @@ static int suspects(const struct ddp_group_test *t, int *list)
     return n;
 }
 
-/* Learns from the groups of a round: the ends of a fast group are good partners. */
+/* Records in `good` which pairs of ends were in a fast group of round r. */
 static void learn(struct ddp_group_test *t, int r)
 {
     for (int g = 0; g < t->group_count[r]; g++)
@@ -431,8 +439,8 @@ static void learn(struct ddp_group_test *t, int r)
         }
 }
 
-/* Returns whether a task has two ends of list [n]. Its fault may then be the one that makes the
- * group of the list slow. */
+/* Returns whether at least two ends of list [n] are in part `a` of one task. The fault that this
+ * task searches for may then be the reason why the group of the list is slow. */
 static bool is_searched(struct ddp_group_test *t, const int *list, int n)
 {
     for (int k = 0; k < DDP_GROUP_TASKS; k++) {
@@ -448,7 +456,7 @@ static bool is_searched(struct ddp_group_test *t, const int *list, int n)
     return false;
 }
 
-/* Evaluates the screen, and begins the search for what its slow groups have in common. */
+/* Evaluates the screen, and begins the search for the faults of its slow groups. */
 static void end_screen(struct ddp_group_test *t)
 {
     int slow = 0, unexplained = 0;
@@ -483,7 +491,8 @@ static void end_screen(struct ddp_group_test *t)
         begin_search(t, TASK_SET, t->score, n, t->score, 0);
 }
 
-/* Ends a pass. Another pass follows, unless IDLE_MOST passes in a row have named no fault. */
+/* Ends a pass. If IDLE_MOST passes in a row have named no fault, the search ends. Otherwise another
+ * pass follows. */
 static void end_pass(struct ddp_group_test *t)
 {
     t->idle_passes = t->result.fault_count > t->found_before ? 0 : t->idle_passes + 1;

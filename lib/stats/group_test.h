@@ -1,4 +1,5 @@
-/* Finds the ends (hosts or ranks) and links that slow down a collective, by group testing.
+/* Finds the ends (hosts or ranks) and links (pairs of ends) that slow down a collective, by group
+ * testing.
  *
  * In each round, the ends are divided into groups of equal size, and all groups run the same
  * collective at the same time. A faulty end slows down every group that it is in. A faulty link
@@ -9,28 +10,34 @@
  *       ddp_group_test_report(t, log_time, error);
  *   }
  *
- * A search has passes. A pass begins with a screen, whose rounds bring every pair of ends into a
- * group together, except the pairs that have been in a fast group. If many pairs are left, and
- * there are at least 25 ends, the first rounds of a screen are the parallel classes of an affine
- * plane of order 5 or 7 (Bose 1939): any two points of the plane, each of which stands for several
- * ends, are in one line together. The groups of all other rounds of a screen are chosen greedily.
- * The places of the ends are random.
+ * A search has passes. A pass begins with a *screen*: rounds that bring every pair of ends into a
+ * group together, except the pairs that have already been in a fast group. If many pairs are left,
+ * and there are at least 25 ends, the first rounds of a screen use an affine plane of order 5 or 7
+ * (Bose 1939). Each end is randomly assigned to a point of the plane. Each of these rounds uses one
+ * direction of the plane, and its groups are the parallel lines of this direction. Any two points
+ * are on one line together in one of these rounds. The groups of all other rounds of a screen are
+ * chosen greedily, in a random order of the ends.
  *
- * Healthy groups share a level, which is the median of the groups, so most groups must be healthy.
- * Their scatter is the larger one of the scatter between the groups and the standard errors that
- * the caller reports. A group is slow if it exceeds the level by more than four times the scatter,
- * and by more than the smallest effect.
+ * The *level* is the median time of the groups. It is the usual time of a healthy group, so most
+ * groups must be healthy. The *scatter* is the scatter between the groups, or the median of the
+ * standard errors that the caller reports, whichever is larger. A group is slow if its time exceeds
+ * the level by more than four times the scatter, and by more than the smallest effect that counts.
+ * Otherwise it is fast.
  *
- * Ends whose groups were all slow are suspected. A slow group without a suspect must contain a
- * faulty link. The search halves the suspected sets, and fills the groups with ends that have been
- * in fast groups together. If both halves of a set are fast, a link between them is at fault.
- * Several sets are searched in the same rounds.
+ * Ends whose groups were all slow are suspects. If there are at least 25 ends, a suspect with many
+ * groups may have been in one fast group. A slow group without a suspect must contain a faulty
+ * link. The suspects together, and each slow group without a suspect, are sets that the search
+ * halves again and again. A half becomes a group with the help of other ends that have been in fast
+ * groups together. If both halves of a set are fast, a link between them is at fault. Several sets
+ * are searched in the same rounds.
  *
- * A suspect that remains is checked before it is named. The suspect and a healthy end take turns in
- * the same two groups of partners. The suspect is named if its groups are always slow, if the
- * groups of the healthy end are always fast, and if the lower end of the interval of the difference
- * exceeds the smallest effect. The next pass screens the pairs that the fault may have hidden. The
- * search ends when all pairs have been in a fast group together, except those of named faults. */
+ * When only one end or link of a set remains, it is checked before it is named: it takes turns with
+ * healthy ends in the same two groups of partners. A fault is named if the groups with it are
+ * always slow, and the groups without it are always fast. In addition, the lower end of the
+ * interval of the difference must exceed the smallest effect that counts. The next pass screens the
+ * pairs that have not been in a fast group yet. Named ends and named links are left out. The search
+ * ends when no pair is left, or when a screen has no slow group. enum ddp_group_end lists the other
+ * reasons why a search ends. */
 #ifndef DDP_STATS_GROUP_TEST_H
 #define DDP_STATS_GROUP_TEST_H
 
@@ -41,11 +48,11 @@
 extern "C" {
 #endif
 
-/* With fewer ends, a faulty end cannot be told from a faulty link. */
+/* With fewer ends, a faulty end and a faulty link cannot be distinguished. */
 #define DDP_GROUP_ENDS_LEAST 4
 #define DDP_GROUP_ENDS_MOST  4096
 #define DDP_GROUPS_MOST      32 /* groups of a round */
-#define DDP_GROUP_ROUNDS     40 /* the usual limit of the rounds */
+#define DDP_GROUP_ROUNDS     40 /* the largest round_limit */
 #define DDP_GROUP_FAULTS     8
 
 enum ddp_group_end {
@@ -53,7 +60,7 @@ enum ddp_group_end {
     DDP_GROUP_CLEAN,       /* no group of the last screen was slow */
     DDP_GROUP_LIMIT,       /* the limit of the rounds was reached before a clean screen */
     DDP_GROUP_UNEXPLAINED, /* three passes in a row had slow groups, but confirmed no fault */
-    DDP_GROUP_TOO_MANY,    /* more slow groups than a few faults can explain, or no usual time */
+    DDP_GROUP_TOO_MANY,    /* too many suspects, slow groups or very fast groups */
     DDP_GROUP_TOO_FEW      /* fewer than DDP_GROUP_ENDS_LEAST ends */
 };
 
@@ -78,19 +85,19 @@ struct ddp_group_result {
     bool screened;          /* the first screen was completed */
     double scatter;         /* standard deviation of the time of a group; NaN: unknown */
     double detectable;      /* an effect that is found with high probability; NaN: unknown */
-    int groups, odd; /* groups that were measured; those that were much faster than the level */
+    int groups, odd;        /* measured groups; groups that were much faster than the level */
     int fault_count;
     struct ddp_group_fault fault[DDP_GROUP_FAULTS]; /* [fault_count] */
 };
 
 struct ddp_group_test;
 
-/* Returns NULL if memory is exhausted. `ends` is at least 1. */
+/* Begins a search among rule->ends >= 1 ends. Returns NULL if memory is exhausted. */
 struct ddp_group_test *ddp_group_test_open(const struct ddp_group_rule *rule);
 void ddp_group_test_close(struct ddp_group_test *t);
-/* Plans a round. Sets group [ends] to the group of each end, or to -1 for an end that rests.
- * Returns the number of groups, or 0 if the search has ended. The same rule and the same reports
- * give the same rounds. */
+/* Plans a round. Sets group [ends] to the group of each end, or to -1 for an end that is in no
+ * group. Returns the number of groups, or 0 if the search has ended. The same rule and the same
+ * reports give the same rounds. */
 int ddp_group_test_next(struct ddp_group_test *t, int *group);
 /* Reports the logarithms of the times of the groups of the round, and their standard errors, which
  * may be 0. */

@@ -1,4 +1,4 @@
-/* The state of a search by group testing. Private to group_*.c. */
+/* The state of a search by group testing. Only group_*.c use this header. */
 #ifndef DDP_STATS_GROUP_TEST_IMPL_H
 #define DDP_STATS_GROUP_TEST_IMPL_H
 
@@ -8,7 +8,8 @@
 #include "stats/group_test.h"
 
 #define DDP_GROUP_TASKS 32
-/* A group is slow if its time exceeds the level by this many standard deviations. */
+/* A group is slow if its time exceeds the level by more than this many standard deviations, and by
+ * more than rule.least. */
 #define DDP_GROUP_SIGMAS 4
 
 enum ddp_group_task_kind {
@@ -23,7 +24,7 @@ enum ddp_group_outcome { OPEN, PENDING, FAST, SLOW };
 struct ddp_group_part {
     int n, *e;
 };
-/* A group that a task needs in order to go on. */
+/* A group whose time a task needs, and whether this group is slow. */
 struct ddp_group_trial {
     enum ddp_group_outcome outcome;
     int group;
@@ -32,7 +33,7 @@ struct ddp_group_task {
     enum ddp_group_task_kind kind;
     int stage;
     struct ddp_group_trial trial[2];
-    struct ddp_group_part a, b, fill[2]; /* fill: the partners of a check */
+    struct ddp_group_part a, b, fill[2]; /* fill: partners of a check */
     int control[2];                      /* healthy ends that take turns with the ends of a check */
     /* Sums over the stages of a check: times of the slow and of the fast groups. */
     double slow_sum, fast_sum;
@@ -50,15 +51,16 @@ struct ddp_group_test {
     int pass_round;   /* the first round of this pass */
     int found_before; /* faults that were known when the pass began */
     int idle_passes;  /* consecutive passes that found no fault */
-    int words;        /* of a row of a bit matrix */
-    /* Bit matrices [ends * words]: pairs that were in a fast group together, and pairs that were in
-     * a group of this screen. An end with its own bit in `good` was in a fast group. */
+    int words;        /* 64-bit words in a row of a bit matrix */
+    /* Bit matrices [ends * words]. `good`: pairs that were in a fast group together. `met`: pairs
+     * that this screen need not bring together any more. An end is clean if its own bit in `good`
+     * is set: it was in a fast group. */
     uint64_t *good, *met;
     uint64_t *allowed;             /* [words] scratch */
     bool *named, *used, *reserved; /* [ends] */
     uint32_t *order;               /* [ends] the active ends in random order */
-    int active, planes;            /* number of active ends; q of the affine plane, or 0 */
-    uint8_t *point;                /* [active] the points of the plane that the ends have */
+    int active, planes;            /* number of ends not named; order of the affine plane, or 0 */
+    uint8_t *point;                /* [active] the point of the plane of each end in `order` */
     bool even;                     /* the lines of the plane have about the same size */
     int *score, *list;             /* [ends] scratch */
     int *group;                    /* [ends] the round that is being planned or measured */
@@ -102,7 +104,7 @@ static inline bool is_good(const struct ddp_group_test *t, int i, int j)
     return has(row(t, t->good, i), j);
 }
 
-/* Sets the bits of all pairs of list [n], also of each end with itself. */
+/* Sets the bits of all pairs of list [n], including each end with itself. */
 static inline void put_pairs(struct ddp_group_test *t, uint64_t *matrix, const int *list, int n)
 {
     for (int i = 0; i < n; i++)
@@ -120,18 +122,20 @@ int ddp_group_add(struct ddp_group_test *t, const int *list, int n);
 /* Writes the members of a group of round r to t->list in the order of the ends. Returns their
  * number. */
 int ddp_group_members(struct ddp_group_test *t, int r, int group);
-/* Adds ends to list [*n] until it has `want` ends. The ends are unused, have been in fast groups
- * with each other and, if `strict`, with all clean ends of the list. They are not reserved unless
- * `any`. Returns false if there are too few. */
+/* Adds ends to list [*n] until it has `want` ends. The new ends are unused, not named, and clean.
+ * They have been in fast groups with each other. If `strict`, they have also been in fast groups
+ * with all clean ends that were in the list. If `any`, reserved ends may be added. Returns false if
+ * there are too few ends. */
 bool ddp_group_grow(struct ddp_group_test *t, int *list, int *n, int want, bool strict, bool any);
 
-/* Begins a pass. If there is nothing left to screen, the search has ended. */
+/* Begins a pass with a screen. Ends the search (DDP_GROUP_CLEAN) if no pair is left to screen. */
 void ddp_group_begin_screen(struct ddp_group_test *t);
 /* Plans the next round of the screen. Returns false if all pairs have met. */
 bool ddp_group_screen_round(struct ddp_group_test *t);
-/* Sets level, scatter and threshold from all rounds. */
+/* Sets the level, the scatter, the threshold and the figures that depend on them from all
+ * rounds. */
 void ddp_group_find_level(struct ddp_group_test *t);
-/* Returns whether a group of round r exceeds the level by more than the threshold. */
+/* Returns whether the time of a group of round r exceeds the level by more than the threshold. */
 bool ddp_group_is_slow(const struct ddp_group_test *t, int r, int group);
 
 #endif

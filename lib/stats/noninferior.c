@@ -40,8 +40,8 @@ static double half_width(double level, size_t n, double deviation)
     return ddp_student_t(1 - level, n - 1) * deviation / sqrt((double)n);
 }
 
-/* Returns the smallest number of seeds above t->seeds with which the test decides if mean and
- * deviation stay as they are. Returns 0 if this number exceeds DDP_NONINFERIOR_SEEDS_MAX. */
+/* Returns the smallest number of seeds above t->seeds with which the test would decide if the mean
+ * and the deviation did not change. Returns 0 if this number exceeds DDP_NONINFERIOR_SEEDS_MAX. */
 static size_t count_needed(const struct ddp_noninferior *t, const struct ddp_noninferior_rule *rule)
 {
     const double level = t->mean > -rule->margin ? rule->pass_level : rule->fail_level;

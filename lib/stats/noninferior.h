@@ -3,8 +3,8 @@
  * Each training seed gives one sample: the accuracy with the new command minus the accuracy with
  * the base command. The test computes one-sided bounds of the mean difference from Student's t
  * distribution. The new command is not worse if the lower bound is above -margin. It is worse if
- * the upper bound is below -margin. For normally distributed differences, a false "not worse" has
- * at most the probability pass_level, and a false "worse" has at most the probability fail_level.
+ * the upper bound is below -margin. If the differences are normally distributed, the probability of
+ * a false "not worse" is at most pass_level, and that of a false "worse" is at most fail_level.
  * tests/unit/test_noninferior.c measures both probabilities. */
 #ifndef DDP_STATS_NONINFERIOR_H
 #define DDP_STATS_NONINFERIOR_H
@@ -32,17 +32,17 @@ struct ddp_noninferior_rule {
      * probability of DDP_WORSE in this case. */
     double pass_level, fail_level;
     /* The test uses at least this standard deviation. An accuracy is a multiple of 1 / (number of
-     * images), so all differences can be equal by chance. Their standard deviation is then 0. */
+     * images), so all differences can be equal by chance, with a standard deviation of 0. */
     double least_deviation;
 };
 
 struct ddp_noninferior {
     size_t seeds;           /* number of differences */
-    double mean, deviation; /* of the differences; NaN if there are too few */
+    double mean, deviation; /* of the differences; NaN: none, or for the deviation only one */
     double lower, upper;    /* one-sided bounds of the mean; NaN with fewer than 2 differences */
     enum ddp_noninferior_state state;
     /* Number of seeds with which the test would decide, estimated from the mean and the deviation.
-     * It is 2 if the deviation is not known. It is 0 if the state is not UNCERTAIN, or if more than
+     * 2: the deviation is not known. 0: the state is not DDP_ACCURACY_UNCERTAIN, or more than
      * DDP_NONINFERIOR_SEEDS_MAX seeds are needed. */
     size_t seeds_needed;
 };

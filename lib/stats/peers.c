@@ -8,8 +8,8 @@
 #include "stats/noninferior.h"
 #include "stats/summary.h"
 
-/* With at most this many choices, the search computes the cost of each choice exactly, and can try
- * all pairs of them. 8 units with values in both directions have 108 choices. */
+/* With at most this many possible places, the search computes the cost of each place exactly, and
+ * can try all pairs of places. 8 units with values in both directions have 108 possible places. */
 #define CHOICES_FEW 128
 /* The standard deviation of a median of n normal values is about MEDIAN_SD / sqrt(n) times that of
  * a value. */
@@ -74,9 +74,9 @@ static int covering(const struct search *s, size_t i, int *one)
     return n;
 }
 
-/* Returns effect p: the median difference between the level and the values that only p covers. If
- * there are no such values, takes all values that p covers. `pass` is a pass, or -1 for the medians
- * over the passes. */
+/* Returns effect p: the median difference between the level and the values that no other effect
+ * covers. If there are no such values, uses all values that p covers. `pass` is a pass, or -1 for
+ * the medians over the passes. */
 static double effect_of(const struct search *s, int p, int pass, double level)
 {
     for (int shared = 0; shared < 2; shared++) {
@@ -92,8 +92,8 @@ static double effect_of(const struct search *s, int p, int pass, double level)
     return NAN;
 }
 
-/* Returns 0 with a reference, and otherwise the median of the values that no effect covers. NaN:
- * effects cover all values. */
+/* Returns 0 with a reference, and otherwise the median of the values that no effect covers. Returns
+ * NaN if effects cover all values. */
 static double level_of(const struct search *s, int pass)
 {
     size_t n = 0;
@@ -106,8 +106,8 @@ static double level_of(const struct search *s, int pass)
     return ddp_median(s->scratch, n);
 }
 
-/* Computes the level, the effects and the fit. Returns the sum of the absolute residuals. INFINITY:
- * the effects leave no value for the level. */
+/* Computes the level, the effects and the fit. Returns the sum of the absolute residuals (the
+ * cost), or INFINITY if the effects leave no value for the level. */
 static double fit(struct search *s)
 {
     s->cost = INFINITY;
@@ -116,8 +116,6 @@ static double fit(struct search *s)
         return INFINITY;
     for (int p = 0; p < s->places; p++) {
         s->effect[p] = fmax(effect_of(s, p, -1, s->level), 0);
-        if (isnan(s->effect[p]))
-            return INFINITY;
     }
     double cost = 0;
     for (size_t i = 0; i < s->count; i++) {
@@ -131,8 +129,8 @@ static double fit(struct search *s)
     return cost;
 }
 
-/* Sets *out to the i-th place that the search can choose from. Its kind is DDP_PEER_PLACES if index
- * i is not used. Returns false past the last index. */
+/* Sets *out to the i-th possible place. The kind is DDP_PEER_PLACES if index i is not used. Returns
+ * false past the last index. */
 static bool nth_place(const struct search *s, size_t i, struct place *out)
 {
     const bool directed = s->rule->directed;
@@ -154,14 +152,14 @@ static bool nth_place(const struct search *s, size_t i, struct place *out)
     out->from = s->value[i].from;
     out->to = s->value[i].from == s->value[i].to ? -1 : s->value[i].to;
     out->value = (int)i;
-    /* A link has two values. It is a choice only at the index of the first one. */
+    /* A link has two values. Only the index of the first value stands for the link. */
     if (out->kind == DDP_PEER_LINK && (s->reverse[i] == s->count || s->reverse[i] < i))
         out->kind = DDP_PEER_PLACES;
     return true;
 }
 
-/* Returns whether the place is between two units that both have an effect. The two effects may add
- * up in such a place. Their sum is not a third fault. */
+/* Returns whether the place is between two units that both have an effect. The values of such a
+ * place may contain the sum of the two effects, which is not a third fault. */
 static bool is_between_found(const struct search *s, const struct place *place)
 {
     bool from = false, to = false;
@@ -221,7 +219,7 @@ static double add_best(struct search *s)
             s->place[s->places++] = place;
             cost = fit(s);
             s->places--;
-        } else { /* s->fit is without a new place, because DDP_PEER_ALL is tried last */
+        } else { /* s->fit has no new place yet: DDP_PEER_ALL is the last index */
             cost = s->cost - quick_gain(s, &place);
         }
         if (cost < least) {
@@ -235,7 +233,8 @@ static double add_best(struct search *s)
     return fit(s);
 }
 
-/* Returns the pair of effects with the least cost, and sets the effects of *s to it. */
+/* Sets the effects of *s to the pair with the least cost. Returns this cost, or INFINITY if no pair
+ * is possible. */
 static double best_pair(struct search *s)
 {
     struct place a, b, best[2];
@@ -262,14 +261,14 @@ static double best_pair(struct search *s)
     return fit(s);
 }
 
-/* Returns the least reduction of the cost for which an effect is added, so that noise rarely adds
- * one. */
+/* Returns by how much an effect must reduce the cost to be added. Noise alone rarely reduces the
+ * cost by so much. */
 static double price(const struct search *s)
 {
     return (log((double)s->choices) + 2) * s->resolution;
 }
 
-/* Adds effects as long as each one reduces the cost by more than its price. Returns the cost. */
+/* Adds effects as long as each of them reduces the cost by more than price(). Returns the cost. */
 static double grow(struct search *s, double cost)
 {
     for (;;) {
@@ -333,7 +332,7 @@ static double value_scatter(struct search *s, double one_pass)
     return sqrt(scatter * scatter + s->rule->reference_scatter * s->rule->reference_scatter);
 }
 
-/* Returns the factor of the standard error for one-sided bounds. */
+/* Returns the factor by which the standard error is multiplied for one-sided bounds. */
 static double quantile(const struct search *s)
 {
     const size_t df = DDP_MAX(s->count * (size_t)(s->passes - 1) / 2, 2);
@@ -347,16 +346,17 @@ static double error_of(const struct search *s, double scatter, double in, double
                           (s->rule->has_reference ? 0 : MEDIAN_SD * MEDIAN_SD / out));
 }
 
-/* Returns the smaller one of the differences between the two directions of a link and the level. */
+/* Returns the effect on a link in a pass: the smaller value of the two directions, minus the
+ * level. */
 static double least_of_link(const struct search *s, int p, int pass, double level)
 {
     const size_t i = (size_t)s->place[p].value, other = s->reverse[i];
     return fmin(s->value[i].pass[pass], s->value[other].pass[pass]) - level;
 }
 
-/* Fills in *out for effect p. The interval contains the effects of most passes, so that a
- * disturbance in half of the passes is no finding. If the place has one or two values, the interval
- * contains the effects of all passes, because there may be thousands of such places. */
+/* Fills *out for effect p. The interval contains the effects of most passes, so that a disturbance
+ * in half of the passes is not a finding. If the place has one or two values, the interval contains
+ * the effects of all passes, because there may be thousands of such places. */
 static void bound(struct search *s, int p, double scatter, struct ddp_peer_finding *out)
 {
     const size_t n = (size_t)s->passes;
@@ -403,7 +403,7 @@ static double effect_around(const struct search *s, int p)
     return most;
 }
 
-/* Returns how many values the place `kind` of unit u has. */
+/* Returns the number of values in the place of this kind at unit u. */
 static double values_of(const struct search *s, enum ddp_peer_place kind, int u)
 {
     const struct place place = {kind, u, -1, -1};
@@ -413,8 +413,8 @@ static double values_of(const struct search *s, enum ddp_peer_place kind, int u)
     return in;
 }
 
-/* Returns the smallest effect on a unit that would be found. of_value: the smallest effect on one
- * value that would be found. */
+/* Returns the smallest effect on a unit that would be found. `of_value` is the same for one
+ * value. */
 static double detectable_unit(const struct search *s, double scatter, double of_value)
 {
     const bool directed = s->rule->directed;

@@ -1,28 +1,31 @@
 /* Finds the units (hosts or ranks) whose figures are worse than those of their peers.
  *
  * A value belongs to one unit, such as the time of a computation, or to the path from one unit to
- * another, such as the time of a message. Larger is worse. Each value was measured in several
- * passes. Values are usually logarithms, so an effect e means exp(e) times slower.
+ * another, such as the time of a message. Larger values are worse. Each value was measured in
+ * several passes. Values are usually logarithms of times. An effect e then means exp(e) times
+ * slower.
  *
  * The search explains the values by a level that healthy values share, and by as few effects as
- * possible. An effect makes all values of its place larger. Where effects overlap, the largest one
- * counts. The search adds the effect that most reduces the sum of the absolute residuals. It stops
- * when no effect reduces this sum by more than a threshold. If two of four units are faulty, most
- * values are too large, and so is the level. With few units, the search therefore also tries all
- * pairs of effects if a value lies far below the level. The level is the median of the values that
- * no effect covers, or 0 with a reference.
+ * possible. An effect has a place (enum ddp_peer_place), and makes all values of this place larger.
+ * If several effects cover a value, only the largest effect counts. The search adds the effect that
+ * most reduces the sum of the absolute residuals. It stops when no effect reduces this sum by more
+ * than a threshold. The level is the median of the values that no effect covers, or 0 with a
+ * reference. If two of four units are faulty, most values are too large, and so is the level. If a
+ * value lies far below the level, and there are few units, the search therefore also tries all
+ * pairs of effects.
  *
- * All values have the same scatter. It is the larger one of (1) the scatter over the passes and (2)
- * the scatter of the values about the explanation. The scatter of a reference is added. The
- * interval of an effect follows from the scatter. It also contains the effects of the single
- * passes. If an effect covers more than two values, a fifth of the passes at each end may lie
- * outside. An effect is a finding if the lower end of its interval exceeds the smallest effect that
- * counts. If another effect covers the same values, the lower end must exceed the sum of that
- * effect and the smallest one.
+ * All values are taken to have the same scatter. This is the scatter over the passes, or the
+ * scatter of the values about the explanation, whichever is larger. The variance of a reference is
+ * added. The interval of an effect is computed from the scatter, and is extended to contain the
+ * effect in each single pass. If an effect covers more than two values, the fifth of the passes
+ * with the smallest effects, and the fifth with the largest, may lie outside the interval. An
+ * effect is a finding if the lower end of its interval exceeds the smallest effect that counts. If
+ * another effect covers the same values, the lower end must exceed the sum of the other effect and
+ * the smallest effect that counts.
  *
- * If the scatter is normal, Bonferroni's correction for all possible places keeps the probability
- * of a false finding at the level of the rule. tests/unit/test_peers.c measures this probability,
- * also with outliers. */
+ * If the scatter is normally distributed, Bonferroni's correction for all possible places limits
+ * the probability of a false finding to the level of the rule. tests/unit/test_peers.c measures
+ * this probability, also with outliers. */
 #ifndef DDP_STATS_PEERS_H
 #define DDP_STATS_PEERS_H
 
@@ -53,7 +56,7 @@ struct ddp_peer_rule {
     double least;         /* the smallest effect that counts */
     double level;         /* probability of a false finding in one search */
     double least_scatter; /* lower bound of the standard deviation of a pass */
-    bool directed;        /* each direction between two units has a value, and not only each pair */
+    bool directed;        /* the two directions between two units have separate values */
     bool partial;         /* units without a value are left out on purpose */
     /* The values are differences from a reference, so healthy values are near 0. reference_scatter
      * is the standard deviation of a value of the reference. */
@@ -73,19 +76,20 @@ struct ddp_peer_finding {
 struct ddp_peers {
     double level;   /* the level of the healthy values; NaN: unknown */
     double scatter; /* standard deviation of the median of a value's passes; NaN: unknown */
-    /* The smallest effects that the search would find with a probability of 90 %. detectable_unit:
-     * an effect on one direction of a unit (on a unit, if the values are not directed). If all
-     * values belong to one unit, it is equal to detectable_value. detectable_value: an effect on
-     * one value. INFINITY: there are too few values to compare. detectable_unit is also INFINITY if
-     * the rule is not partial and a unit has no value in a direction. */
+    /* The smallest effects that the search would find with a probability of 90 %. detectable_value
+     * is for an effect on one value. detectable_unit is for an effect on one direction of a unit,
+     * or on a unit if the values are not directed. If every value belongs to one unit,
+     * detectable_unit is equal to detectable_value. INFINITY: there are too few values to compare.
+     * detectable_unit is also INFINITY if the rule is not partial and a unit has no value in a
+     * direction. */
     double detectable_unit, detectable_value;
     int count;
     struct ddp_peer_finding finding[DDP_PEER_FINDINGS]; /* [count] */
 };
 
-/* Searches value [count], each of which has `passes` passes. With fewer than 2 passes, *out says
- * that everything is unknown. The units are numbered from 0 to units - 1. Returns 0, or -1 if
- * memory is exhausted. */
+/* Searches value [count]. Every value has `passes` passes. Units have the numbers 0 to units-1. If
+ * there is no value, or fewer than 2 passes, all results are unknown. Returns 0, or -1 if memory is
+ * exhausted. */
 int ddp_peers_search(const struct ddp_peer_value *value, size_t count, int units, int passes,
                      const struct ddp_peer_rule *rule, struct ddp_peers *out);
 

@@ -11,8 +11,8 @@
 /* Number of halvings in a bisection. */
 #define HALVINGS 60
 
-/* The density of the sum of all values seen up to look k, for the cases that neither look k nor an
- * earlier look rejects. Look k rejects if the sum exceeds its bound. The grid runs from `low` to
+/* The density of the sum of all values seen up to look k, restricted to the cases in which no look
+ * up to look k rejects. Look k rejects if the sum exceeds a bound. The grid runs from `low` to
  * `high`, which is this bound. */
 struct density {
     double *at; /* [GRID] */
@@ -35,7 +35,7 @@ static double step_of(const struct density *d)
     return (d->high - d->low) / (GRID - 1);
 }
 
-/* Simpson's rule: the weight of grid point i, without the factor step / 3. */
+/* Returns the weight of grid point i in Simpson's rule, without the factor step / 3. */
 static double weight(int i)
 {
     return i == 0 || i == GRID - 1 ? 1 : i % 2 ? 4 : 2;

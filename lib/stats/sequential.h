@@ -4,11 +4,11 @@
  *
  * The levels follow the alpha spending of Lan & DeMets (Biometrika 70, 1983). Look k sees n_k
  * values, and the last look sees n_K values. Up to look k, the test may spend an error probability
- * of alpha * log(1 + (e - 1) * n_k / n_K). This spending function resembles Pocock's test. The
- * probability that look k is the first one to reject is computed by numerical integration
- * (Armitage, McPherson & Rowe 1969) for sums of independent normal values. The statistic of the
- * sign-flip test (signflip.h) is not normally distributed. tests/unit/test_verdict.c therefore
- * measures the error rates of the whole gate. */
+ * of alpha * log(1 + (e - 1) * n_k / n_K). This spending function resembles Pocock's test. For sums
+ * of independent normal values, the probability that look k is the first one to reject is computed
+ * by numerical integration (Armitage, McPherson & Rowe 1969). The statistic of the sign-flip test
+ * (signflip.h) is not normally distributed. tests/unit/test_verdict.c therefore measures the error
+ * rates of the whole gate. */
 #ifndef DDP_STATS_SEQUENTIAL_H
 #define DDP_STATS_SEQUENTIAL_H
 
@@ -21,8 +21,8 @@ extern "C" {
 /* Largest number of looks. */
 #define DDP_SEQUENTIAL_MAX 20
 
-/* Computes the one-sided level of each look. n [looks] holds the numbers of values seen at the
- * looks, in ascending order; the last is the largest number that the test may use. 1 <= looks <=
+/* Computes the one-sided level of each look. n [looks] holds the number of values that each look
+ * sees, in ascending order. The last number is the largest that the test may use. 1 <= looks <=
  * DDP_SEQUENTIAL_MAX and 0 < alpha < 1. If there is one look, its level is alpha. Returns 0, or -1
  * if memory is exhausted. */
 int ddp_sequential_levels(const int *n, size_t looks, double alpha, double *level);

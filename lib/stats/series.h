@@ -1,5 +1,5 @@
-/* Diagnostics of a sequence of measurements. The confidence interval of the median assumes that the
- * samples are independent and do not drift. ddp_series_judge() tests both assumptions. The ddp_stop
+/* Diagnoses a sequence of measurements. The confidence interval of the median is valid only if the
+ * samples are independent and do not drift. ddp_series_judge() tests both conditions. The ddp_stop
  * functions decide when an adaptive measurement has enough samples. The functions keep no state. */
 #ifndef DDP_STATS_SERIES_H
 #define DDP_STATS_SERIES_H
@@ -13,12 +13,12 @@
 extern "C" {
 #endif
 
-/* Series with fewer samples get the result 0 in all members. */
+/* If a series has fewer samples, all members of the result are 0 or false. */
 #define DDP_SERIES_MIN 20
 
 /* The results of the two tests. The tests use the position of each sample in sorted order (its
- * statistical rank), so outliers and bimodal samples do not disturb the tests. At most 4 % of
- * independent, steady series are reported as drifting or autocorrelated. */
+ * statistical rank), so outliers and bimodal samples do not disturb the tests. At most 4 % of the
+ * series that are independent and do not drift are reported as drifting or autocorrelated. */
 struct ddp_series {
     /* Spearman's correlation with time is significant at 2 % (two-sided). If the series is also
      * autocorrelated, the test multiplies the variance of the correlation by (1 + r) / max(1 - r,

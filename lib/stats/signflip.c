@@ -26,16 +26,17 @@ static double scores(const double *d, size_t n, double centre, double *score)
     return observed;
 }
 
-/* Computes the sums of all subsets of score [n] in ascending order. For each score, it merges the
- * list of sums with a copy of the list to which the score is added. `sums` and `other` have room
- * for 2^n + 1 values each. Returns `sums` or `other`, whichever holds the result. */
+/* Computes the sums of all subsets of score [n] in ascending order. For each score, the function
+ * merges the list of sums with a copy of the list to which the score is added. `sums` and `other`
+ * have room for 2^n + 1 values each. Returns `sums` or `other`, whichever holds the result. */
 static double *subset_sums(const double *score, size_t n, double *sums, double *other)
 {
     sums[0] = 0;
     for (size_t i = 0, count = 1; i < n; i++, count *= 2) {
         const double *plain = sums, *shifted = sums, *end = sums + count;
         sums[count] = INFINITY; /* is read when the plain list has ended */
-        /* The order of the sums cannot be predicted, so the loop has no branch on it. */
+        /* The order of the sums cannot be predicted, so the loop has no branch that depends on this
+         * order. */
         for (size_t at = 0; at < 2 * count; at++) {
             const double next = *shifted + score[i];
             const bool take = (plain < end) & (*plain <= next);
@@ -59,7 +60,7 @@ static double tail(const double *d, size_t n, double centre, double *memory)
     double observed = scores(d, n, centre, score);
     for (size_t i = 0; i < n; i++)
         total += score[i];
-    /* Allow for rounding, because the sums below are added in another order. */
+    /* Allow for rounding errors, because the sums below are added in another order. */
     observed -= 1e-12 * total;
     size_t left = n / 2, right = n - left, room = (size_t)1 << right;
     double *low = subset_sums(score, left, memory, memory + room + 1);

@@ -3,17 +3,17 @@
  * log ratios of times. The functions keep no state.
  *
  * The test assumes that each difference is as likely to be d as -d if nothing changed. This
- * assumption holds if the order of the two commands of a pair is random. The test assumes no
- * distribution. The statistic is the sum of the differences, each limited to +-clip. signflip.c
- * adds only the positive differences, which gives the same p value. *clip* is twice the third
- * quartile of all |d|, so an outlier counts no more than clip (Huber 1981, 1.7). On normal data the
+ * assumption holds if the order of the two commands of a pair is random. The test makes no other
+ * assumption about the distribution. The statistic is the sum of the differences, each limited to
+ * the range from -clip to clip (Huber 1981, 1.7). *clip* is twice the third quartile of all |d|.
+ * signflip.c adds only the positive differences, which gives the same p value. On normal data this
  * sum is 99 % as efficient as the mean. On data with two modes, rank statistics jump between the
  * modes, but the sum does not.
  *
- * The test is exact, because clip does not depend on the signs. It covers all 2^n sign patterns.
- * The sum of each pattern is a subset sum of one half of the differences plus a subset sum of the
- * other half (Horowitz & Sahni 1974). The bounds of the centre are the values at which the test
- * changes its result. */
+ * The test is exact: it covers all 2^n sign patterns, and clip does not depend on the signs. The
+ * sum of each pattern is a subset sum of one half of the differences plus a subset sum of the other
+ * half (Horowitz & Sahni 1974). The bounds of the centre are the values at which the test changes
+ * its result. */
 #ifndef DDP_STATS_SIGNFLIP_H
 #define DDP_STATS_SIGNFLIP_H
 
@@ -23,13 +23,12 @@
 extern "C" {
 #endif
 
-/* Largest number of differences. Each half then has 2^20 subset sums, and a test takes
- * milliseconds. */
+/* Largest number of differences. Each half then has 2^20 subset sums. */
 #define DDP_SIGNFLIP_MAX 40
 
 /* Sets *p to the probability that random signs give at least the observed statistic. *p is small if
- * the differences d [n] lie above zero, and 1 if all are zero. n <= DDP_SIGNFLIP_MAX. Returns 0, or
- * -1 if memory is exhausted. */
+ * most differences d [n] lie above zero, and 1 if all differences are zero or n is 0. n <=
+ * DDP_SIGNFLIP_MAX. Returns 0, or -1 if memory is exhausted. */
 int ddp_signflip_p(const double *d, size_t n, double *p);
 
 /* Returns 2^-n, the smallest p value that n pairs can reach. */

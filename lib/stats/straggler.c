@@ -11,12 +11,12 @@
 
 /* The values that are compared between the ranks. The first three are tested. */
 enum channel { ENTRY, EXIT, STOLEN, TESTED, LOST = TESTED, WINDOW, CHANNELS };
-/* The tests of a channel: a steady delay in small groups of bins and in large ones, and rare long
- * stalls in small groups. */
+/* The tests of a channel (straggler.h): steady delays in small and in large groups of bins, and
+ * rare long stalls in small groups. */
 enum variant { STEADY, STEADY_COARSE, RARE, VARIANTS };
 
-/* Late entries have the cause `core` if stolen time explains at least MOST of them, and `compute`
- * if it explains at most LEAST of them. In between, no rank is named. */
+/* Late entries have the cause `core` if stolen time explains at least the fraction STOLEN_MOST of
+ * them, and `compute` if it explains at most STOLEN_LEAST. In between, no rank is named. */
 #define STOLEN_LEAST 0.4
 #define STOLEN_MOST  0.7
 
@@ -27,7 +27,7 @@ struct ddp_straggler_sums {
      * last bin. total: all iterations. */
     size_t bins, per_bin, filled, total;
     double took[BINS]; /* sum of the times of the iterations of each bin */
-    /* [CHANNELS][BINS][ranks]: sums; of entries and exits: of the distances from the first rank */
+    /* [CHANNELS][BINS][ranks]: sums of the values. Entries and exits count from the first rank. */
     double *sum;
     double *current; /* [CHANNELS][ranks]: the same for the current iteration */
     int64_t *last;   /* [CHANNELS][ranks]: iterations in which a rank was last */
@@ -77,13 +77,14 @@ void ddp_straggler_reset(struct ddp_straggler_sums *s)
     memset(s->last, 0, CHANNELS * n * sizeof *s->last);
 }
 
-/* The sums of a bin, [ranks]. */
+/* Returns the sums [ranks] of a channel in a bin. */
 static double *bin_of(const struct ddp_straggler_sums *s, enum channel c, size_t bin)
 {
     return s->sum + ((size_t)c * BINS + bin) * (size_t)s->ranks;
 }
 
-/* Returns the index of the largest value, and sets *margin to its distance from the second one. */
+/* Returns the index of the largest value, and sets *margin to the distance of this value from the
+ * second largest. */
 static int last_of(const double *value, int n, double *margin)
 {
     int last = 0;
@@ -178,9 +179,8 @@ void ddp_straggler_next(struct ddp_straggler_sums *s, double took_ns)
     s->total++;
 }
 
-/* Returns, for one lambda, the logarithm of the Chernoff bound of a probability. It is the
- * probability that the sum of independent margins, each of which counts with probability 1 / ranks,
- * is at least `reached`. */
+/* Returns, for one lambda, the logarithm of the Chernoff bound of this probability: the sum of
+ * independent margins is at least `reached`, where each margin counts with probability 1/ranks. */
 static double log_bound(const double *margin, size_t n, int ranks, double reached, double lambda)
 {
     const double q = 1.0 / ranks;
@@ -190,8 +190,8 @@ static double log_bound(const double *margin, size_t n, int ranks, double reache
     return sum;
 }
 
-/* Minimises the bound over lambda. The bound is convex, so a search by the golden section finds the
- * minimum. The largest margin sets the scale of lambda. */
+/* Returns the least bound over all lambda. log_bound is convex, so a golden-section search finds
+ * the minimum. The largest margin determines the range of lambda. */
 static double p_value(const double *margin, size_t n, int ranks, double reached)
 {
     const double golden = 0.6180339887498949;
@@ -213,8 +213,8 @@ static double p_value(const double *margin, size_t n, int ranks, double reached)
     return fmin(1, exp(log_bound(margin, n, ranks, reached, (lower + upper) / 2)));
 }
 
-/* The margins of a channel: by how much which rank was last in each group of bins, per
- * iteration. */
+/* The margins of a channel in groups of bins. owner[i] was last in group i, by margin[i] per
+ * iteration. took[i] is the mean time of an iteration. */
 struct margins {
     size_t n;
     double margin[BINS], took[BINS];
@@ -227,8 +227,8 @@ static double count_of(const struct ddp_straggler_sums *s, size_t bin)
     return (double)(bin + 1 < s->bins ? s->per_bin : s->filled);
 }
 
-/* Returns by how much the rank that is last in bins [first, end) exceeds every other rank, per
- * iteration, and sets *last to the rank. */
+/* Sets *last to the rank that is last in bins [first, end). Returns the margin of this rank per
+ * iteration. */
 static double group_margin(const struct ddp_straggler_sums *s, enum channel c, size_t first,
                            size_t end, int *last)
 {
@@ -248,9 +248,9 @@ static double group_margin(const struct ddp_straggler_sums *s, enum channel c, s
     return (best - second) / count;
 }
 
-/* Sets the margins of groups of bins. The margin of a large group depends less on chance. If groups
- * are small, a smaller fraction of them has an outlier. With many ranks, few groups are enough to
- * name one rank. */
+/* Sets the margins of groups of bins. The margin of a large group depends less on chance. Small
+ * groups have the advantage that a smaller fraction of them contains an outlier. With many ranks,
+ * few groups are enough to name one rank. */
 static void margins_of(const struct ddp_straggler_sums *s, enum channel c, enum variant v,
                        struct margins *out)
 {
@@ -269,8 +269,9 @@ static void margins_of(const struct ddp_straggler_sums *s, enum channel c, enum 
     }
 }
 
-/* Limits the margins to twice their third quartile, so that outliers count little, and sets all
- * times to their median. The variant RARE keeps only the part of the margins above this limit. */
+/* Limits the margins to twice their third quartile, and sets all times to their median, so that
+ * outliers count little. The variant RARE instead keeps only the part of the margins above this
+ * limit, and does not change the times. */
 static void keep_part(struct margins *m, enum variant v)
 {
     double sorted[BINS];
@@ -292,7 +293,8 @@ struct found {
     enum variant variant;
 };
 
-/* Tests the rank whose margins exceed those of all others together. There is at most one. */
+/* Tests the rank whose margins exceed the margins of all other ranks together. There is at most one
+ * such rank. */
 static struct found test_margins(const struct ddp_straggler_sums *s, const struct margins *m,
                                  double floor_ns)
 {
@@ -333,7 +335,7 @@ static struct found test_channel(const struct ddp_straggler_sums *s, enum channe
     return best;
 }
 
-/* Returns the mean of a rank's value per iteration in the i-th group of `of` groups. */
+/* Returns a rank's mean value per iteration in the i-th of `of` groups of bins. */
 static double mean_of(const struct ddp_straggler_sums *s, enum channel c, int rank, size_t i,
                       size_t of)
 {
@@ -346,10 +348,9 @@ static double mean_of(const struct ddp_straggler_sums *s, enum channel c, int ra
     return sum / count;
 }
 
-/* Returns by how much a rank would have been earlier in the i-th group of `of` groups if its core
- * had been taken from it for the same fraction of the time as from the other ranks. On a busy
- * machine, cores are taken from all ranks, and a rank that computes longer loses more time, but not
- * a larger fraction. */
+/* Returns by how much a rank would have been earlier if the stolen fraction of its time had been
+ * the same as that of the other ranks. i and `of` are as for mean_of. On a busy machine, all ranks
+ * lose time. A rank that computes longer loses more time, but not a larger fraction. */
 static double earlier_by(const struct ddp_straggler_sums *s, int rank, size_t i, size_t of)
 {
     double stolen = 0, window = 0;
@@ -364,8 +365,8 @@ static double earlier_by(const struct ddp_straggler_sums *s, int rank, size_t i,
     return fmax(own - used / (1 - usual), 0);
 }
 
-/* Returns the fraction of the late entries that the time taken from the rank's core explains. After
- * a barrier there is no computation, so all of the time that the rank lost counts. */
+/* Returns the fraction of the late entries that the stolen time of the rank explains. After a
+ * barrier there is no computation, so all of the time that the rank lost counts. */
 static double stolen_part(const struct ddp_straggler_sums *s, const struct found *late,
                           bool after_barrier)
 {
@@ -385,10 +386,10 @@ static double stolen_part(const struct ddp_straggler_sums *s, const struct found
     return explained / all;
 }
 
-/* Returns whether late entries have a cause, and sets *cause. A core is often taken from a rank
- * if ranks share cores, and after a barrier. In these two cases, the core is blamed only if the
- * test of the stolen time (`stolen`) names the same rank. If the stolen time is unknown, the cause
- * is `compute`, or there is none if ranks share cores. */
+/* Returns whether late entries have a cause, and sets *cause. Stolen time is common after a
+ * barrier, and if ranks share cores. In these two cases, the cause is `core` only if the test of
+ * the stolen time (`stolen`) names the same rank. If the stolen time is unknown, the cause is
+ * `compute`, but there is no cause if ranks share cores. */
 static bool cause_of(const struct ddp_straggler_sums *s, const struct ddp_straggler_setup *setup,
                      const struct found *late, const struct found *stolen,
                      enum ddp_straggler_cause *cause)
@@ -410,7 +411,8 @@ static double median_exit(const struct ddp_straggler_sums *s, int rank)
     return ddp_median(exit, s->bins);
 }
 
-/* True if a rank leaves later than the others by more than twice the spread of the others. */
+/* Returns whether a rank leaves later than the others by more than twice the spread of the
+ * others. */
 static bool stands_apart(const struct ddp_straggler_sums *s, int rank)
 {
     double least = INFINITY, most = -INFINITY;
@@ -422,8 +424,8 @@ static bool stands_apart(const struct ddp_straggler_sums *s, int rank)
     return median_exit(s, rank) - most > 2 * (most - least);
 }
 
-/* Returns by how much a rank exceeds every other rank in a bin, per iteration. It is negative if
- * another rank is last. */
+/* Returns by how much the value of a rank exceeds all others in a bin, per iteration. The result is
+ * negative if another rank is last. */
 static double ahead_of_others(const struct ddp_straggler_sums *s, enum channel c, size_t bin,
                               int rank)
 {
@@ -435,7 +437,7 @@ static double ahead_of_others(const struct ddp_straggler_sums *s, enum channel c
     return (sum[rank] - other) / count_of(s, bin);
 }
 
-/* Sets the interval of the margin from the means of the bins. */
+/* Sets out->late_ns to the interval of the median margin, from the means of the bins. */
 static void fill_interval(const struct ddp_straggler_sums *s, enum channel c,
                           struct ddp_straggler *out)
 {
@@ -460,7 +462,7 @@ static void name(const struct ddp_straggler_sums *s, enum channel c, const struc
     fill_interval(s, c, out);
 }
 
-/* Finds a rank whose control group stopped it for longer than the other ranks were stopped. */
+/* Finds a rank that its control group stopped for longer than all other ranks were stopped. */
 static struct found test_throttled(const struct ddp_straggler_sums *s,
                                    const struct ddp_straggler_setup *setup)
 {

@@ -1,8 +1,8 @@
 /* The gate's decision, computed from the medians of paired runs.
  *
  * A *cell* is one point of the benchmark (collective, size, ...) or one step time of a training
- * run. It comprises the measurements from all runs. A *pair* consists of runs of the base command
- * and equally many runs of the new command, close in time. For each cell, the gate applies the
+ * run, with its measurements from all runs. A *pair* consists of runs of the base command and
+ * equally many runs of the new command, close in time. For each cell, the gate applies the
  * sign-flip test (signflip.h) to the log ratios of the cell's pairs, and estimates the ratio of the
  * times, new / base, with one-sided bounds. Holm's method corrects the p values of all cells. */
 #ifndef DDP_STATS_VERDICT_H
@@ -22,15 +22,16 @@ extern "C" {
 /* DDP_VERDICT_NONE: the gate has judged nothing. */
 enum ddp_verdict { DDP_VERDICT_PASS, DDP_VERDICT_FAIL, DDP_VERDICT_INCONCLUSIVE, DDP_VERDICT_NONE };
 enum ddp_cell_state {
-    DDP_CELL_SAME,      /* the upper bound lies below 1 + min_effect; not FASTER */
-    DDP_CELL_FASTER,    /* the upper bound lies below 1 / (1 + min_effect); passes like SAME */
+    DDP_CELL_SAME,      /* the upper bound is below 1 + min_effect, and the cell is not FASTER */
+    DDP_CELL_FASTER,    /* the upper bound is below 1 / (1 + min_effect); passes like SAME */
     DDP_CELL_SLOWER,    /* the test is significant and the lower bound exceeds 1 + min_effect */
     DDP_CELL_UNCERTAIN, /* the upper bound is at least 1 + min_effect, and the cell is not SLOWER */
     DDP_CELL_MISSING    /* no pair has measured the cell with both commands */
 };
-/* "PASS", "FAIL", "INCONCLUSIVE" and "no verdict"; "same", "faster" and so on. */
+/* The names of the verdicts ("PASS", ..., "no verdict") and of the states ("same", "faster",
+ * ...). */
 extern const char *const ddp_verdict_names[], *const ddp_cell_state_names[];
-/* For people: the name of a state, but "not slower" for DDP_CELL_SAME. */
+/* Returns the name of a state for output to people. This is "not slower" for DDP_CELL_SAME. */
 const char *ddp_cell_state_text(enum ddp_cell_state state);
 
 struct ddp_cell {

@@ -23,9 +23,10 @@ int ddp_optimizer_find(const char *name);       /* returns the enum value, or -1
  * (first and second moment). */
 size_t ddp_optimizer_state_bytes(enum ddp_optimizer kind, size_t n);
 
-/* An optimiser, SGD or Adam. SGD has momentum and L2 weight decay, as in Apache SINGA, and as in
- * PyTorch without dampening. Adam has beta1 0.9, beta2 0.999 and epsilon 1e-8, and adds L2 weight
- * decay to the gradient, as in PyTorch and in needle (model/resnet9.c). */
+/* An optimiser, SGD or Adam. SGD has momentum and L2 weight decay. It computes the same step as SGD
+ * of Apache SINGA, and as SGD of PyTorch with dampening 0. Adam has beta1 0.9, beta2 0.999 and
+ * epsilon 1e-8. Adam adds L2 weight decay to the gradient, as Adam of PyTorch and of needle
+ * (model/resnet9.c) does. */
 struct ddp_optim {
     enum ddp_optimizer kind;
     double lr;
@@ -43,13 +44,13 @@ struct ddp_optim {
     float *state;  /* owned */
     int64_t steps; /* steps taken so far */
 };
-/* Allocates zeroed state for n parameters. The caller must have set the members of *o before `n`.
- * If `parts` is not NULL, n must be the number of elements of all parts. Returns DDP_ENOMEM if
- * there is no memory. */
+/* Allocates zeroed state for n parameters. The caller must have set all members of *o that stand
+ * before the member `n`. If `parts` is not NULL, n must be the number of elements of all parts.
+ * Returns DDP_ENOMEM if there is no memory. */
 int ddp_optim_init(struct ddp_optim *o, size_t n, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_optim_release(struct ddp_optim *o);
-/* Updates params from grads. Both arrays have n elements, or if `parts` is not NULL, all elements
- * of the model, of which the step uses only those in the parts. */
+/* Updates params from grads. If `parts` is NULL, both arrays have n elements. Otherwise they hold
+ * the whole model, and the step uses only the elements in the parts. */
 void ddp_optim_step(struct ddp_optim *o, float *params, const float *grads);
 
 #ifdef __cplusplus

@@ -8,8 +8,8 @@
  *
  * DDP_PARTITION_WEIGHTS: as DDP_PARTITION_BATCH, but each global batch is split in proportion to
  * one weight per rank. If the strategy averages the gradients over the global batch, each rank's
- * gradient counts by its number of images. The ranks together then train as one rank with the same
- * global batches.
+ * gradient is weighted by its number of images. The ranks together then train like one rank with
+ * the same global batches.
  *
  * DDP_PARTITION_SHARD: the images are split over the ranks once per seed, and each rank permutes
  * its own shard every epoch (as in Apache SINGA and needle).

@@ -25,7 +25,7 @@ static uint64_t block_bytes(uint64_t bytes)
 }
 
 /* Returns the strategy's set-up. Fills layout [3 * param_count], which the set-up refers to. A
- * weight is a matrix with a row per output. */
+ * weight tensor is a matrix with one row per output. */
 static struct ddp_sync_setup setup_of(const struct ddp_train_options *o, size_t *layout)
 {
     size_t *offsets = layout, *counts = offsets + o->model->param_count;
@@ -92,8 +92,9 @@ static void sync_bytes(const struct ddp_train_options *o, int ranks, uint64_t *r
     free(layout);
 }
 
-/* Returns the number of parameters that the optimiser of a rank updates. Stores them in parts
- * [*count], as ddp_sync_class.shard describes. parts may be NULL. layout: as in setup_of. */
+/* Returns the number of parameters that the optimiser of a rank updates. Stores their ranges in
+ * parts [*count], as ddp_sync_class.shard describes. parts may be NULL. If the strategy has no
+ * shards, sets *count to 0 and stores nothing. layout: as in setup_of. */
 static size_t shard_of(const struct ddp_train_options *o, size_t *layout, int ranks, int rank,
                        struct ddp_range *parts, int *count)
 {
@@ -203,8 +204,8 @@ static int check_weights(const struct ddp_train_options *o, int ranks, struct dd
     if (least < 1)
         return ddp_fail(
             err, DDP_EUSAGE,
-            "--partition: the rank with the smallest weight may get no image of a global "
-            "batch of %lld",
+            "--partition: a global batch of %lld images is too small: the rank with the "
+            "smallest weight may get no image",
             (long long)global);
     return 0;
 }

@@ -114,9 +114,9 @@ int ddp_train_check_device(const struct ddp_train_options *options,
                            const struct ddp_backend *backend, int ranks,
                            struct ddp_err *err) DDP_MUST_CHECK;
 /* Runs the training. Collective. Loads BLAS in the calling thread if the model runs on the CPU.
- * `options` must be equal on all ranks. `events` is used only on rank 0, and may be NULL. Returns
- * the errors of ddp_train_check() and ddp_train_check_device(), and DDP_EDATA if the ranks'
- * parameters differ although the strategy keeps them equal. */
+ * `options` must be equal on all ranks. `events` is used only on rank 0, and may be NULL. Returns,
+ * among others, the errors of ddp_train_check(), ddp_train_check_device() and the callbacks.
+ * Returns DDP_EDATA if the ranks' parameters differ although the strategy keeps them equal. */
 int ddp_train(struct ddp_comm *comm, const struct ddp_train_options *options,
               const struct ddp_train_events *events, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_EUSAGE if the loaded data set or the batch does not fit the model or the number of

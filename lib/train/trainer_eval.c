@@ -35,8 +35,7 @@ static int shares(struct ddp_trainer *t, double *share, struct ddp_err *err)
 }
 
 /* Replaces the model's running statistics by their weighted mean over the ranks, unless all weights
- * are zero. Averages in rank
- * order, so that all ranks get the same bits. Collective. */
+ * are zero. Averages in rank order, so that all ranks get the same bits. Collective. */
 static int average_state(struct ddp_trainer *t, struct ddp_err *err)
 {
     size_t count = t->o->model->state_count;
@@ -85,8 +84,8 @@ int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t 
                           (long long)t->step, (unsigned long long)first, r,
                           (unsigned long long)other, t->run.sync);
     }
-    /* All ranks compare the same hashes, so all or none call ddp_comm_agree, which makes the error
-     * one of all ranks. */
+    /* All ranks compare the same hashes, so either all ranks call ddp_comm_agree or none does. The
+     * call marks the error as an error of all ranks. */
     return rc ? ddp_comm_agree(t->comm, rc, err) : 0;
 }
 

@@ -64,13 +64,13 @@ struct ddp_trainer_device {
 
 /* The times of an epoch's steps, from which the straggler is found (trainer_straggler.c). */
 struct ddp_trainer_straggler {
-    /* The steps of this epoch, and of the whole run. NULL: one rank, or a strategy without buckets.
-     */
+    /* `sums`: the steps of this epoch. `run_sums`: the steps of the whole run. NULL: one rank, or a
+     * strategy without buckets. */
     struct ddp_straggler_sums *sums, *run_sums;
     struct ddp_clocks clocks;
     struct ddp_core_time core;      /* at the begin of the step */
     struct ddp_interference before; /* when the epoch began */
-    /* As in struct ddp_straggler_setup, of this epoch and of the whole run. */
+    /* The members of struct ddp_straggler_setup, for this epoch and for the whole run. */
     double *throttled_ns, *run_throttled_ns, run_passed_ns;
     int buckets;
     int rows;       /* steps that were kept in this epoch */
@@ -78,7 +78,8 @@ struct ddp_trainer_straggler {
     size_t width;   /* values of a row */
     int64_t *row, *gathered;
     struct ddp_straggler_times *times; /* [ranks] */
-    /* [buckets][ranks]: sums of the times by which a rank was last at a bucket */
+    /* [buckets][ranks]: sums of the times by which a rank entered a bucket's exchange after all
+     * others */
     double *late_ns, *run_late_ns;
 };
 
@@ -178,8 +179,8 @@ void ddp_trainer_write(const struct ddp_trainer *t, float *to, const float *from
 /* Runs the training steps of one epoch. Stops early if max_steps is reached. */
 int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err) DDP_MUST_CHECK;
 /* Evaluates the evaluation images unless options->baseline is set. Combines the figures of all
- * ranks in *out. Compares the ranks' parameters if the strategy keeps them equal or has end_epoch.
- * Collective. */
+ * ranks in *out. Compares the ranks' parameters if the strategy keeps them equal or has a function
+ * end_epoch. Collective. */
 int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Resets the peak memory that epochs report. Called at the start of a run, because a process may
@@ -201,10 +202,10 @@ void ddp_trainer_ready(void *arg, int param);
 /* Stores the strategy's buckets in `buckets` [param_count], in the order in which they are filled.
  * Returns the number of buckets. */
 int ddp_trainer_buckets(const struct ddp_trainer *t, struct ddp_bucket *buckets);
-/* The straggler of an epoch. _open is not collective. _epoch is called before the first of `steps`
- * steps, _begin and _end at both ends of a step, and _computed when the gradients are computed.
- * _judge sets *out after the epoch, and the straggler of the run so far. _epoch and _judge are
- * collective. */
+/* These functions find the straggler of an epoch. The trainer calls _epoch before the first of
+ * `steps` steps. In each step it calls _begin first, _computed when the gradients are computed, and
+ * _end when they are exchanged. After the epoch, _judge sets *out, and the straggler of the run so
+ * far. _epoch and _judge are collective. _open is not. */
 int ddp_trainer_straggler_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_trainer_straggler_close(struct ddp_trainer *t);
 int ddp_trainer_straggler_epoch(struct ddp_trainer *t, int64_t steps,

@@ -1,9 +1,9 @@
 /* Finds the rank for which the other ranks wait in a training. Each rank keeps, for a sample of the
  * steps of an epoch, when the step began and when the exchange of each bucket began and ended. The
- * exchange takes these times anyway, so a step costs two more readings of the core time, and
- * nothing is allocated. After the epoch, the ranks exchange the times and judge them. A rank that
- * is late at a bucket makes the others wait there, and afterwards all ranks continue together, so
- * the delays of a step are the sum over its buckets. */
+ * strategy reads the clock at these points anyway, so the only additional cost of a step is two
+ * readings of the core time (base/core_time.h). After the epoch, the ranks exchange the times and
+ * judge them. A rank that is late at a bucket makes the others wait there, and afterwards all ranks
+ * continue together. The delay of a step is therefore the sum of the delays at its buckets. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,7 +15,8 @@
 #define CHUNK   64   /* rows that are exchanged in one call */
 #define MOST_NS 1e15
 
-/* A row has the begin of the step, the time taken from the core, and begin and end per bucket. */
+/* A row has the begin of the step, the time for which the core was taken from the rank, and for
+ * each bucket the begin and end of its exchange. */
 enum { BEGIN, STOLEN, BUCKETS };
 
 #define FLOOR_NS 20e3 /* smaller delays of a step are not judged */
@@ -108,8 +109,9 @@ void ddp_trainer_straggler_end(struct ddp_trainer *t)
     s->rows++;
 }
 
-/* Returns for how long a rank computed in a step: the time to the last entry, without the exchanges
- * before it. Exchanges of a progress thread run beside the computation. */
+/* Returns for how long a rank computed in a step: the time from the begin of the step to the
+ * exchange of the last bucket, without the earlier exchanges. With `overlap`, a progress thread
+ * runs the exchanges beside the computation, so they are not subtracted. */
 static double computed(const struct ddp_trainer_straggler *s, const int64_t *row, bool overlap)
 {
     const int64_t *bucket = row + BUCKETS;

@@ -60,7 +60,7 @@ for m in link["methods"][1:]:
         bad.append(m["method"])
 first, second = sorted(measured, key=measured.get)[:2]
 if measured[second] > 1.1 * measured[first] and link["first"] != first:
-    bad.append(f"{first} is first, not {link['first']}")
+    bad.append(f"{first} is fastest, not {link['first']}")
 sys.exit(", ".join(bad) or None)
 PY
 }

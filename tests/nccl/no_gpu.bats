@@ -81,7 +81,7 @@ print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] 
     export DDPBENCH_MODULE_DIR=$PWD/other
     run "$ddpbench" train --device cuda --dataset synthetic --max-steps 1
     [ "$status" = 76 ]
-    [[ $output == *other/ddpbench-cuda.so*"no module of ddpbench"* ]]
+    [[ $output == *other/ddpbench-cuda.so* ]]
     printf 'const struct { int abi; const char *commit; } ddp_cuda_module = {1, "other"};\n' |
         cc -shared -x c -o other/ddpbench-cuda.so -
     run "$ddpbench" train --device cuda --dataset synthetic --max-steps 1

@@ -5,7 +5,7 @@
  *   in      Every rank copies its input to its *slot* in the host's shared memory and posts IN. In
  *           registered memory nothing is copied, because the other ranks can read the input.
  *           Averages of integers of at most 32 bits are an exception: their inputs are always
- *           copied, because they are converted to a wider type.
+ *           copied, because these inputs are converted to a wider type.
  *   sum     Every rank combines its *chunk* of the fragment from all inputs of its host, in rank
  *           order. It stores the sum in the leader's *result buffer* and posts SUM.
  *   leaders The leaders all-reduce their result buffers by messages (below) and post RESULT.
@@ -46,7 +46,7 @@
 #include "comm/hosts.h"
 #include "comm/waiter.h"
 
-/* The all-reduce among the leaders. Of the functions from here to hier_spread, only hier_spread
+/* The functions from here to hier_spread run the all-reduce among the leaders. Only hier_spread
  * blocks.
  *
  * A leader starts a fragment when the fragment's sum over the host is ready. The fragment is then
@@ -387,8 +387,9 @@ static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
     return 0;
 }
 
-/* The leader calls this function when its deadline has passed. Reports as lost the leader that the
- * oldest fragment waits for. If no fragment is in transit, reports rank `rank` of this host. */
+/* The leader calls this function when the deadline of its wait has passed. Fails with the error
+ * that another rank is lost. This rank is the leader for which the oldest fragment waits or, if no
+ * fragment is in transit, rank `rank` of this host. */
 static int expired(struct hier_call *call, int rank, struct ddp_err *err)
 {
     const int leader = hier_waits_for(&call->between);
@@ -598,7 +599,7 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
                     .scratch = scratch},
     };
 
-    /* inputs are never divided: the sum over a host or the last combine between hosts divides */
+    /* Inputs are never divided. The sum over a host or the last combine between hosts divides. */
     call.reduction.pre_scale = false;
     call.between.dtype = call.reduction.acc_dtype;
     call.fragment = hier_fragment_count(call.between.dtype);

@@ -6,7 +6,7 @@
  *         ring buffer. It then posts its flag IN.
  *   sum   The rank combines its own fragment from its send buffer and all other ranks' slots, in
  *         rank order. It stores the result in its recv buffer and in its *result slot*. This
- *         slot is in the ring buffer of rank p + 1, which had its input for fragment p there. The
+ *         slot is in the ring buffer of rank p + 1, and held that rank's input for fragment p. The
  *         rank then posts its flag SUM.
  *   out   The rank copies the other ranks' fragments from their result slots to its recv buffer.
  * A result overwrites an input that the same rank has just read. Separate result slots would need

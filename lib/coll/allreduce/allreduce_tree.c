@@ -7,11 +7,11 @@
  * its children.
  *
  * The fragments form a pipeline. In step k, a rank at depth d does up(k) and then down(k - 2d). If
- * all ranks run at the same speed, a rank does step k one step before its parent does. Fragment
- * k - 2d has then gone up d levels to the root, and its result has come down to the rank's parent,
- * when the rank needs it. Messages move in both directions at the same time. Source: the
- * pipelined tree of P. Sanders, J. Speck, J. L. Traff, Two-tree algorithms for full bandwidth
- * broadcast, reduction and scan, Parallel Computing 35 (2009), section 2, with one tree.
+ * all ranks run at the same speed, a rank does step k one step before its parent does. When the
+ * rank needs the result of fragment k - 2d, the fragment has therefore gone up to the root, and the
+ * result has come down to the rank's parent. Messages move in both directions at the same time.
+ * Source: the pipelined tree of P. Sanders, J. Speck, J. L. Traff, Two-tree algorithms for full
+ * bandwidth broadcast, reduction and scan, Parallel Computing 35 (2009), section 2, with one tree.
  *
  * Only the root computes the result, so all ranks get the same bits. Averages are divided at the
  * root, except for averages of narrow floats over more than 2 ranks. For these averages, each input
@@ -23,8 +23,9 @@
  * Cost for S bytes in m fragments on n ranks, where depth = floor(log2 n): 2 depth + m - 1 steps.
  * S' is the size of the message in the accumulator type. It equals S except for averages of
  * integers of at most 32 bits. A rank sends S' bytes to its parent and S bytes to each child, each
- * in m messages. Memory traffic (DDP_COST_MOVE in coll_p2p.h): S' + S bytes move n-1 times. A rank
- * with children also reads its own and its children's S' bytes, and writes S' bytes. */
+ * in m messages. Memory traffic: messages move S' + S bytes n-1 times (DDP_COST_MOVE in
+ * coll_p2p.h). A rank with children also reads its own and its children's S' bytes, and writes S'
+ * bytes. */
 #include "coll/coll_p2p.h"
 
 /* Bytes of a fragment in the accumulator type. The size is chosen for shared memory, although Open
@@ -48,7 +49,8 @@ struct tree_call {
     /* `sum` [count]: partial sums in the accumulator type, stored in recv, or in scratch if
      * reduction.wider_acc is set. `landing`: two buffers for each child. */
     unsigned char *sum, *landing;
-    /* up_recv[child] and down_recv hold one request for even and one for odd fragments. */
+    /* up_recv[child] and down_recv each hold one request for even fragments and one for odd
+     * fragments. */
     struct ddp_request up_recv[2][2], up_send[UP_OPEN];
     struct ddp_request down_recv[2], down_send[2][DOWN_OPEN];
 };
@@ -122,7 +124,7 @@ static int up(struct tree_call *call, size_t k, struct ddp_err *err)
         DDP_TRY(combine(call, k, own, sum, err));
         own = sum;
     }
-    /* the last send with this request is done, because post_down has waited for it */
+    /* The last send with this request is done, because post_down has waited for this send. */
     if (call->parent >= 0)
         return ddp_comm_isend(call->comm, call->parent, DDP_COLL_TAG, own, count * call->acc_elem,
                               &call->up_send[k % UP_OPEN], err);
@@ -165,10 +167,11 @@ static int down(struct tree_call *call, size_t k, struct ddp_err *err)
 
 /* The pipeline cannot deadlock. Suppose that some ranks wait forever, and let t be the earliest
  * step in which a rank does. Consider a rank at depth d that waits forever in step t. In up(t) a
- * rank waits only for ranks below it, and a leaf waits for no rank, so the cause would be in a
- * down(). In down(t - 2d) the rank waits for a fragment that its parent sends in step t - 2. It
- * also waits for its own earlier sends to its parent and its children, which post the receives
- * before step t. These steps are earlier than t, so they end, and no rank waits forever. */
+ * rank waits only until its children have done up(t). A leaf waits for no rank, so up(t) ends on
+ * all ranks, level by level. In down(t - 2d) the rank waits for a fragment that its parent sends in
+ * step t - 2. The rank also waits for its earlier sends. Its parent and children post the receives
+ * of these sends before step t. Steps before t end on all ranks, so the rank does not wait
+ * forever. */
 static int pipeline(struct tree_call *call, struct ddp_err *err)
 {
     for (int child = 0; child < call->children; child++)

@@ -83,8 +83,8 @@ bool ddp_sparse_ascends(const uint32_t *index, size_t count, size_t begin, size_
     return wrong == 0 && index[0] >= begin && index[count - 1] < end;
 }
 
-/* Converts the bitmap `words` to indices. Returns false unless exactly `count` bits are set, all in
- * the span. */
+/* Converts the bitmap `words` to indices. Returns true if exactly `count` bits are set and all of
+ * them lie in the span, else false. */
 static bool decode_bitmap(const uint32_t *words, size_t count, struct ddp_sparse_span span,
                           uint32_t *index)
 {

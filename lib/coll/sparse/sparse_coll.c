@@ -68,10 +68,10 @@ int ddp_sparse_supports(const struct ddp_sparse_alg *alg, const struct ddp_comm 
 }
 
 /* A model estimates the time of each algorithm as alpha * steps + beta * bytes + gamma * entries.
- * The choice depends only on the ratios of the constants. ALPHA and BETA are those of a fast
- * network: half a ping-pong, and one byte at 10 GB/s. On slower networks their ratio is similar.
- * GAMMA is a cost of the processor: one entry that is merged or added to an array outside the
- * cache. */
+ * The choice depends only on the ratios of the constants. ALPHA is the time of half a ping-pong on
+ * a fast network, and BETA is the time of one byte. On slower networks the ratio of ALPHA and BETA
+ * is similar. GAMMA is the time in which the processor merges one entry, or adds it to an array
+ * outside the cache. */
 #define ALPHA_NS 2000.0
 #define BETA_NS  0.1
 #define GAMMA_NS 1.5
@@ -97,7 +97,8 @@ const struct ddp_sparse_alg *ddp_sparse_auto(const struct ddp_comm *comm, size_t
     for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a != NULL; a++) {
         if ((*a)->selects)
             continue;
-        /* report why the last algorithm was refused, because no other one has fewer requirements */
+        /* The error shows why the last algorithm was refused, because it has the fewest
+         * requirements. */
         reason = DDP_ERR_INIT;
         if (ddp_sparse_supports(*a, comm, n, &reason) != 0)
             continue;

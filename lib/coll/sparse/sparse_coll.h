@@ -35,8 +35,8 @@ struct ddp_sparse_args {
 
 struct ddp_sparse_alg {
     const char *name, *summary; /* "direct", "allgather", "rd", "oktopk" */
-    bool selects;               /* keeps only about the k largest sums; never chosen by `auto` */
-    bool on_device;             /* exchange/compressed_device.c has it for lists in device memory */
+    bool selects;               /* keeps only about the k largest sums; ddp_sparse_auto skips it */
+    bool on_device;             /* exchange/compressed_device.c has a version for device memory */
     unsigned needs;             /* DDP_NEEDS_SHARED or DDP_NEEDS_MESSAGES (coll.h) */
     size_t (*scratch_bytes)(const struct ddp_comm *comm, size_t n, size_t most);
     /* Runs the call. Collective. `scratch` has scratch_bytes() bytes for the same `n` and `most`,
@@ -57,13 +57,14 @@ struct ddp_sparse_alg {
 /* Returns all algorithms in the order of sparse_list.h. The array ends with NULL. */
 const struct ddp_sparse_alg *const *ddp_sparse_algorithms(void);
 const struct ddp_sparse_alg *ddp_sparse_find(const char *name); /* NULL if there is none */
-/* Finds the algorithm `name` for a compressor that selects or not, and for lists in host memory or
- * in device memory. If `name` is NULL or "auto", *out becomes the only algorithm that fits, or NULL
- * if several fit. Returns DDP_EUSAGE if no such algorithm is known, or DDP_EUNAVAIL if it does not
- * run on a device. */
+/* Finds the algorithm `name`, whose member `selects` must equal the parameter `selects`. If
+ * `on_device` is true, the algorithm must run on lists in device memory. If `name` is NULL or
+ * "auto", *out becomes the only algorithm that meets these conditions, or NULL if several do.
+ * Returns DDP_EUSAGE if there is no such algorithm, or DDP_EUNAVAIL if algorithm `name` does not
+ * run on lists in device memory. */
 int ddp_sparse_named(const char *name, bool selects, bool on_device,
                      const struct ddp_sparse_alg **out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns DDP_EUNAVAIL if the communicator lacks what alg needs, or DDP_EUSAGE if n >= 2^32. */
+/* Returns DDP_EUNAVAIL if the communicator does not meet alg->needs, or DDP_EUSAGE if n >= 2^32. */
 int ddp_sparse_supports(const struct ddp_sparse_alg *alg, const struct ddp_comm *comm, size_t n,
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the algorithm with the lowest cost among those that do not select. The cost model uses
@@ -73,7 +74,8 @@ const struct ddp_sparse_alg *ddp_sparse_auto(const struct ddp_comm *comm, size_t
                                              struct ddp_err *err);
 
 /* Runs the algorithm. Collective. The flight recorder shows the call as an all-reduce of 8 bytes
- * per entry. Returns DDP_EDATA if the data from another rank is not a valid list. */
+ * per entry. Returns DDP_EDATA if the data from another rank is not a valid list, DDP_EINTERNAL if
+ * "direct" gets private memory, or an error of the messages. */
 static inline int ddp_sparse_run(struct ddp_comm *comm, const struct ddp_sparse_alg *alg,
                                  const struct ddp_sparse_args *args, void *scratch,
                                  struct ddp_err *err)

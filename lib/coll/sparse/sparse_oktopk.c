@@ -18,8 +18,8 @@
  * whole result. Each rank sends at most 8k bytes.
  *
  * Cost for k entries per rank on P >= 3 ranks: a rank sends at most 24k(P - 1)/P bytes of entries,
- * which are 6k(P - 1)/P words. The split and reduce takes at most 8k of these bytes, and usually
- * 8k(P - 1)/P. A gather of k sums in equal chunks takes 8k(P - 1)/P bytes.
+ * which are 6k(P - 1)/P words. Split and reduce usually takes 8k(P - 1)/P of these bytes, and at
+ * most 8k. A gather of k sums in equal chunks takes 8k(P - 1)/P bytes.
  *
  * The following numbers are sent in addition. Each exchange takes at most ceil(log2 P) steps. The
  * numbers of entries take 4(P - 1) bytes (at most 2P log2 P from 17 ranks on). The notes (struct
@@ -71,7 +71,7 @@ struct oktopk {
     struct oktopk_note *note;         /* [P] */
     uint32_t *counts_out, *counts_in; /* [P] */
     uint32_t *digits, *digits_room;   /* [P * DIGITS]: sums per digit, and scratch */
-    uint32_t *above, *ties;           /* [P]: sums above the threshold, and ties */
+    uint32_t *above, *ties;           /* [P]: numbers of sums above the threshold, and of ties */
     struct ddp_request *req;          /* [2P] */
     uint32_t *out, *in[2];            /* [2 most] words: messages; in[1] follows in[0] */
     uint32_t *room;                   /* [2 most]: the indices of one message */
@@ -169,7 +169,7 @@ static size_t oktopk_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t
     return oktopk_layout(&x, comm->size, n, most, NULL);
 }
 
-/* Estimates the regions. For each r, every rank has an index below which r/P of its entries lie.
+/* Estimates the regions. For each r, every rank finds the index below which r/P of its entries lie.
  * Region r > 0 begins at the average of these indices over all ranks. */
 static int estimate_regions(struct oktopk *x, struct ddp_err *err)
 {
@@ -286,10 +286,11 @@ static int take_entries(struct oktopk *x, int distance, struct ddp_err *err)
  * rank at once. While one message is added, the next one is in transit. req[0..1] are receives,
  * req[1 + distance] are sends.
  *
- * This order cannot deadlock. Consider the waiting ranks with the smallest distance. All their
- * partners are at this distance or a larger one. If such a rank waits for an earlier send, the
- * target has already posted the receive. If no such rank waits for a send, all of them have sent
- * their messages of this distance, so the messages that they wait for have been sent. */
+ * This order cannot deadlock. Consider the ranks that wait at the smallest distance. All other
+ * ranks are at this distance or at a larger one. If one of the considered ranks waits for an
+ * earlier send, the target of the send has already posted the receive, so this wait ends.
+ * Afterwards each of these ranks sends its message of this distance before it waits for a message,
+ * so the messages that these ranks wait for arrive. */
 static int reduce(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -485,12 +486,13 @@ static int oktopk_select(struct oktopk *x, struct ddp_err *err)
  * Normally the kept sums of each owner are one chunk of a ring that copies (coll_ring.h), coded for
  * the owner's region (sparse_code.h).
  *
- * If an owner has more than twice its share, the sums are *balanced* first, so that no step of the
- * ring must wait for a long chunk. The kept sums in index order are cut into equal chunks, one per
- * rank, and the owners send each sum to the rank of its chunk. Balanced sums are sent as pairs of
- * an index and a value, because the index range of a chunk is not known. Balancing is skipped if a
- * rank would exceed the bound of words that it may send (oktopk_within). The notes tell all ranks
- * how many words each rank has sent, so all ranks make the same decision. */
+ * If an owner has more than twice the average number of kept sums, the sums are *balanced* first,
+ * so that no step of the ring must wait for a long chunk. The kept sums in index order are cut into
+ * equal chunks, one per rank, and the owners send each sum to the rank of its chunk. Balanced sums
+ * are sent as pairs of an index and a value, because the index range of a chunk is not known.
+ * Balancing is skipped if a rank would exceed the bound of words that it may send (oktopk_within).
+ * The notes tell all ranks how many words each rank has sent, so all ranks make the same
+ * decision. */
 
 /* A kept sum in a balanced message. */
 struct pair {
@@ -667,8 +669,8 @@ static int oktopk_gather(struct oktopk *x, struct ddp_err *err)
 }
 
 /* Finishes a call on one or two ranks, after each rank has got the lists of all ranks. Every rank
- * selects from the same sums. x->own holds the sums, x->gathered is scratch of the selection, and
- * x->out and x->room hold the kept sums. */
+ * selects from the same sums. x->own holds the sums, and x->gathered is scratch of the selection.
+ * x->room holds the indices of the kept sums, and x->out holds their values. */
 static int run_alone(struct oktopk *x, const struct ddp_sparse *first,
                      const struct ddp_sparse *second)
 {

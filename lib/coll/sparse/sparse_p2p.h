@@ -32,7 +32,8 @@ int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, 
  * words `in` [size]. Scratch: `room` [3 * size] and `req` [2 * size]. If there are at most
  * DDP_WORDS_AT_ONCE ranks, each rank sends P - 1 messages at once. Otherwise the ranks use Bruck's
  * all-to-all in ceil(log2 P) steps. Each word is then sent once per set bit of the distance to its
- * target rank. Source: the paper of ddp_words_gather, "index operation". */
+ * target rank. Source: the "index operation" of the paper that the comment of ddp_words_gather
+ * names. */
 int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
                    struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the bytes that a rank sends in ddp_words_swap. */

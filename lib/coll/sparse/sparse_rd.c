@@ -37,7 +37,7 @@ struct rd {
     const struct ddp_sparse_args *args;
     struct ddp_fold fold;
     struct partial mine;
-    struct ddp_sparse merged[2]; /* each merge writes to one of these lists in turn */
+    struct ddp_sparse merged[2]; /* merges write to these two lists in turn */
     int turn;
     /* `room`: memory for the indices of a list that was coded without indices. `in`, `out` [words]:
      * the received and the sent message. */
@@ -292,7 +292,8 @@ static void rd_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, b
     const int rounds = ddp_rounds(fold.pow2), folds = fold.extra != 0;
     double most_bytes = folds || rounds == 0 ? 0 : -4;
 
-    /* Rank 0 sends most, because the lists of the lower ranks contain most folded lists. */
+    /* New rank 0 sends the most bytes, because the partial sums of low ranks contain the most
+     * folded lists. */
     for (int i = 0; i < rounds + folds; i++)
         most_bytes += 4 + bytes_of(block_count(fold, 0, i, (double)n, (double)k), (double)n);
     *cost = (struct ddp_coll_cost){

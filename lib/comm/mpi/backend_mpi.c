@@ -24,14 +24,15 @@
 #include "launch/launcher.h"
 
 /* MPI counts elements in an int. Arrays with more elements than this limit are split into several
- * calls or described by one derived type. Collectives with a split refuse them. The limit is a
- * power of two, so that every part starts at an aligned address. Tests use a smaller limit. */
+ * calls or described by one derived type. All-to-all-v and all-gather-v refuse such arrays. The
+ * limit is a power of two, so that every part starts at an aligned address. Tests use a smaller
+ * limit. */
 #ifndef DDP_MPI_COUNT_MAX
 #define DDP_MPI_COUNT_MAX (1 << 30)
 #endif
 
 /* 1 in a SimGrid simulation (ci/sim.mk). The simulation runs all ranks in one thread and switches
- * between ranks only in blocking calls. A rank that polls would therefore never stop. The
+ * between ranks only in blocking calls. A rank that polls would therefore wait for ever. The
  * simulation needs no thread safety. */
 #ifndef DDP_MPI_SIMULATED
 #define DDP_MPI_SIMULATED 0
@@ -40,8 +41,8 @@
 /* Pause between the last output of a rank and its call of MPI_Abort (see mpi_abort). */
 #define ABORT_PAUSE_NS 100000000
 
-/* To average small integers, MPI sums them as 64-bit integers, piece by piece. A piece has this
- * number of elements (512 KiB). */
+/* To average integers of at most 32 bits, MPI sums them as 64-bit integers, piece by piece. A piece
+ * has this number of elements (512 KiB). */
 #define WIDE_COUNT ((size_t)64 << 10)
 
 /* State that all communicators of a process share. Only `failed` changes after init. */
@@ -63,8 +64,8 @@ struct mpi_state {
     struct mpi_world *world;
     MPI_Comm comm;
     /* Scratch memory for copies of inputs and results, for the 64-bit inputs and sums of integer
-     * averages, and for the counts of the collectives with a split. Allocated by the first call
-     * that needs it, and enlarged if a later call needs more. */
+     * averages, and for the counts and displacements of MPI calls such as MPI_Alltoallv. Allocated
+     * by the first call that needs it, and enlarged if a later call needs more. */
     void *scratch;
     size_t scratch_bytes;
 };
@@ -208,7 +209,8 @@ static int mpi_allgather_bytes(struct ddp_comm *comm, const void *mine, void *al
 {
     struct mpi_state *s = state_of(comm);
     struct block block;
-    /* MPI libraries compute count * ranks as an int, so a larger product needs a derived type. */
+    /* MPI libraries compute count * ranks as an int. If the product could overflow, use a derived
+     * type. */
     DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, bytes > DDP_MPI_COUNT_MAX / (size_t)comm->size,
                        &block, err));
     int mpi_rc = MPI_Allgather(mine, block.n, block.type, all, block.n, block.type, s->comm);

@@ -51,8 +51,8 @@ static int no_launcher(const struct ddp_launcher *launcher, const char *dir, str
     list_modules(dir, modules, sizeof modules);
     if (launcher->kind == DDP_LAUNCHER_SLURM) {
         ddp_fail(err, DDP_EUNAVAIL, "srun gave the ranks no PMI, so they cannot start an MPI");
-        return ddp_hint(err, "srun --mpi=pmix (Open MPI) or srun --mpi=pmi2 (MPICH), see `srun "
-                             "--mpi=list`; without MPI: --backend ucx");
+        return ddp_hint(err, "use `srun --mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH); `srun "
+                             "--mpi=list` lists the choices. Without MPI, use --backend ucx");
     }
     if (launcher->over_tcp)
         ddp_fail(err, DDP_EUNAVAIL, "%s does not start MPI (modules here: %s)", launcher->name,
@@ -179,8 +179,8 @@ static int mpi_probe(const char *module_dir, struct ddp_err *err)
  * deadline. */
 struct watch {
     struct ddp_watchdog *dog;
-    /* The recorder that the watchdog reads. It may differ from comm->flight later, because the init
-     * function may give the communicator another recorder. */
+    /* The recorder that the watchdog reads. comm->flight may later point to another recorder, which
+     * ddp_hosts_open has chosen. */
     struct ddp_flight *flight;
     /* Index of the recorded operation in `flight`. */
     uint64_t index;

@@ -343,8 +343,8 @@ static int reduce_chunk(const struct native *c, size_t first, size_t count, int 
     return reduce_part(c, first, count, root, err);
 }
 
-/* Reduces the chunk of each rank with MPI_Reduce. Arrays whose element count exceeds the limits of
- * MPI, and integer averages, need this function. */
+/* Reduces the chunk of each rank with one or more calls of MPI_Reduce. Used for integer averages,
+ * and for arrays that are too large for MPI's reduce-scatter. */
 static int reduce_scatter_by_parts(const struct native *c, struct ddp_err *err)
 {
     const int n = c->comm->size, me = c->comm->rank;
@@ -480,7 +480,8 @@ static int native_move(const struct native *c, struct ddp_err *err)
 {
     struct block part;
     size_t count = c->args->count;
-    /* MPI libraries compute count * ranks as an int, so a larger product needs a derived type. */
+    /* MPI libraries compute count * ranks as an int. If the product could overflow, use a derived
+     * type. */
     bool large = count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size;
     DDP_TRY(block_init(c->s->world, c->type, c->elem_bytes, count, large, &part, err));
     int rc = move(c, &part, err);

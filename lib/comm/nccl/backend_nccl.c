@@ -154,8 +154,9 @@ static int compare_cards(const struct ddp_comm *comm, const struct card *card, b
             if (card[q].host != card[r].host || strcmp(card[q].bus, card[r].bus) != 0 ||
                 card[r].bus[0] == '\0')
                 continue;
-            ddp_fail(err, DDP_EUNAVAIL, "ranks %d and %d have the same GPU, %s; each needs its own",
-                     q, r, card[r].bus);
+            ddp_fail(err, DDP_EUNAVAIL,
+                     "ranks %d and %d have the same GPU, %s; each rank needs its own GPU", q, r,
+                     card[r].bus);
             return ddp_hint(err, "start one rank per GPU, or use --share-gpu without a launcher");
         }
     }
@@ -242,8 +243,8 @@ err_state:
     return rc;
 }
 
-/* Moves the rank to the processors near its GPU, before NCCL starts threads. Does nothing under an
- * outside launcher, because its user can choose the processors. */
+/* Restricts this process to the processors near its GPU, before NCCL starts threads. Does nothing
+ * under an outside launcher, because its user can choose the processors. */
 static void move_near_gpu(const struct ddp_comm *comm, const struct ddp_nccl_world *w)
 {
     struct ddp_device_info info;

@@ -99,13 +99,14 @@ struct ddp_nccl_state {
     /* `graph` is the captured operation, or NULL. `graph_args` are its arguments. */
     struct ddp_graph *graph;
     struct ddp_coll_args graph_args;
-    /* [seen_count]: the shapes of operations that have run. A shape that is used again moves to the
-     * front. The pointers `send` and `recv` have no meaning here. */
+    /* [seen_count]: the shapes of operations that have run. A shape is all arguments except `send`
+     * and `recv`, which have no meaning here. A shape that is used again moves to the front. */
     struct ddp_coll_args *seen;
     size_t seen_count;
     /* [size of the group], or NULL before the first message. Bit 0 of a peer's byte is set if this
-     * rank has sent it a message, and bit 1 if it has received one (ddp_nccl_messages). The first
-     * message of a pair takes longer, because NCCL connects the pair. */
+     * rank has sent the peer a message, and bit 1 if this rank has received a message from the peer
+     * (ddp_nccl_messages). The first message of a pair takes longer, because NCCL connects the
+     * pair. */
     unsigned char *met;
     /* Copy of the input of an in-place all-to-all. */
     void *scratch;
@@ -121,7 +122,8 @@ static inline struct ddp_nccl_state *ddp_nccl_state_of(const struct ddp_comm *co
     return (struct ddp_nccl_state *)comm->state;
 }
 
-/* backend_nccl.c. Returns the compute capability of this host's first GPU, -1 if it is unknown. */
+/* backend_nccl.c. Returns the compute capability of this host's first GPU, or -1 if it is
+ * unknown. */
 int ddp_nccl_first_capability(void);
 
 /* backend_nccl_load.c. Loads NCCL at the first call. Fails with DDP_EUNAVAIL and the reason. */
@@ -130,23 +132,23 @@ const char *ddp_nccl_text(void); /* NULL until loaded */
 
 /* backend_nccl_open.c. Opens NCCL's communicator for `comm` with a new ncclUniqueId. Collective. */
 int ddp_nccl_open(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
-/* Opens NCCL's communicator for a group of all ranks by splitting the parent's. A smaller group
- * uses ddp_nccl_open, because all ranks of the parent must call ncclCommSplit, but only the members
- * of a group call ddp_comm_group. Collective. */
+/* Opens NCCL's communicator for a group that has all ranks of the parent, by splitting the parent's
+ * communicator. A smaller group uses ddp_nccl_open, because all ranks of the parent must call
+ * ncclCommSplit, but only the members of a group call ddp_comm_group. Collective. */
 int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_nccl_close(struct ddp_comm *comm);
 
 /* backend_nccl_wait.c. Makes a call of NCCL that may wait for other ranks, and waits up to the
- * deadline until it is complete. `run` makes the call with a copy of `arg` [bytes] and returns its
- * result. `function` is the name of the call for messages. On a blocking communicator the call
- * waits inside NCCL. It therefore runs in a thread of its own, while this thread checks the
- * deadline and the other ranks. If the call has not returned when this thread stops waiting, the
- * function sets world->stuck. */
+ * deadline until the call is complete. `run` makes the call with a copy of `arg` [bytes] and
+ * returns the call's result. `function` is the name of the call for error messages. On a blocking
+ * communicator the call waits inside NCCL. It therefore runs in a thread of its own, while the
+ * calling thread checks the deadline and the other ranks. If the calling thread stops waiting
+ * before the call has returned, this function sets world->stuck. */
 int ddp_nccl_call(struct ddp_comm *comm, ncclResult_t (*run)(void *arg), const void *arg,
                   size_t bytes, const char *function, struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits up to the deadline until the NCCL call that returned `result` is complete. `function` is
- * the name of the call for messages. After ncclSuccess the call may still be incomplete:
+ * the name of the call for error messages. After ncclSuccess the call may still be incomplete:
  * ncclCommSplit and ncclCommWindowRegister return ncclSuccess while a thread of NCCL still works.
  * Therefore ddp_nccl_settle calls ncclCommGetAsyncError even after ncclSuccess. On failure,
  * ddp_nccl_settle aborts the communicator. */
@@ -155,9 +157,9 @@ int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *func
 /* Waits until the stream is idle, up to the deadline. */
 int ddp_nccl_wait(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 /* Destroys the captured graph, because ncclCommAbort does not return while a graph refers to the
- * communicator. Then aborts the NCCL
- * communicator and its GPU kernels. The communicator cannot be used again. If world->stuck is set,
- * only marks the world as failed and releases a held stream. */
+ * communicator. Then aborts the NCCL communicator and its GPU kernels. The communicator cannot be
+ * used again. If world->stuck is set, only marks the world as failed and releases a held stream
+ * (device/stream.h). */
 void ddp_nccl_abort(struct ddp_comm *comm);
 
 /* backend_nccl_run.c */
@@ -178,10 +180,11 @@ void ddp_nccl_drop_graph(struct ddp_nccl_state *s);
  * were made of comm. No operation may be in progress on these groups. */
 int ddp_nccl_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* After a failure the block remains until the communicator is closed, or until the process ends if
- * the world is stuck, because operations may still use the block. */
+/* After a failure the block remains until the communicator is closed, because operations may still
+ * use the block. If world->stuck is set, the block remains until the process ends. */
 void ddp_nccl_free(struct ddp_comm *comm, void *ptr);
-/* Registers with comm, a group that was just opened, the blocks of all its ancestors. */
+/* Registers the blocks of all ancestors of comm with comm, which is a group that was just
+ * opened. */
 int ddp_nccl_register_all(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 /* Ends the registrations of comm, which is closed next. */
 void ddp_nccl_unregister_all(struct ddp_comm *comm);

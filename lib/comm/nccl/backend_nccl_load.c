@@ -10,7 +10,7 @@
 #include "device/cuda/find_cuda_library.h"
 
 #define SONAME "libnccl.so.2"
-/* ncclMemAlloc and ncclCommRegister exist since 2.19. */
+/* NCCL 2.19 introduced ncclMemAlloc and ncclCommRegister. */
 #define VERSION_LEAST NCCL_VERSION(2, 19, 0)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -51,8 +51,8 @@ static int check_version(struct ddp_nccl *api, struct ddp_err *err)
     const ncclResult_t rc = api->GetVersion(&v);
     if (rc != ncclSuccess)
         return ddp_fail(err, DDP_EUNAVAIL, "ncclGetVersion: %s", api->GetErrorString(rc));
-    /* Version codes have this form since 2.9 (NCCL_VERSION). Older codes are smaller numbers, so
-     * the check refuses them. */
+    /* Since NCCL 2.9, version codes have this form (NCCL_VERSION). Older codes are smaller numbers,
+     * so the check refuses them. */
     snprintf(api->text, sizeof api->text, "NCCL %d.%d.%d", v / 10000, v % 10000 / 100, v % 100);
     if (v / 10000 != NCCL_MAJOR || v < VERSION_LEAST) {
         ddp_fail(err, DDP_EUNAVAIL, "the library is %s (code %d); 2.19 or a later 2.x is needed",

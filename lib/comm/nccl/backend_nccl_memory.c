@@ -29,7 +29,8 @@ static ncclResult_t make_window(void *arg)
     return a->api->CommWindowRegister(a->comm, a->ptr, a->bytes, a->out, NCCL_WIN_COLL_SYMMETRIC);
 }
 
-/* Sets r->window, or leaves it NULL if the GPUs have no symmetric memory (NCCL_P2P_DISABLE). */
+/* Sets r->window, or leaves it NULL if the GPUs have no symmetric memory, for example because of
+ * NCCL_P2P_DISABLE. Returns DDP_EUNAVAIL if the library has no windows. */
 static int register_window(struct ddp_comm *comm, const struct ddp_nccl_block *b,
                            struct ddp_nccl_registration *r, struct ddp_err *err)
 {

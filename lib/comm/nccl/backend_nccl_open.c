@@ -70,8 +70,8 @@ int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_e
                                    .config = config_of(s)};
     ddp_flight_phase(child->flight, "ncclCommSplit");
     /* ncclCommGetAsyncError of the parent reports "in progress" until NCCL's thread has set
-     * s->comm. ddp_nccl_call returns only when it is set. Then ddp_nccl_settle can wait until the
-     * child is ready, too. */
+     * s->comm. ddp_nccl_call waits until then. After that, ddp_nccl_settle can wait until the child
+     * is ready. */
     DDP_TRY(ddp_nccl_call(parent, split, &args, sizeof args, "ncclCommSplit", err));
     return ddp_nccl_settle(child, ncclSuccess, "ncclCommSplit", err);
 }

@@ -1,6 +1,7 @@
 /* NCCL's collectives. A collective that NCCL lacks is made of sends and receives in one NCCL group,
  * as in nccl-tests. A barrier is an all-reduce of one f32, as in PyTorch. A call returns when the
- * GPU has the result, or, if comm->deferred is set, when the operation is on the stream. */
+ * GPU has the result. If comm->deferred is set, a call returns when the operation is on the
+ * stream. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "base/rng.h"
 #include "comm/nccl/backend_nccl_impl.inc.h"
 
-/* NCCL reduces floats of 8 bits only on GPUs of this compute capability and later ones. */
+/* NCCL reduces floats of 8 bits only on GPUs of this compute capability or a later one. */
 #define FP8_CAPABILITY 90
 
 static const ncclDataType_t dtypes[DDP_DTYPE_COUNT] = {
@@ -124,7 +125,7 @@ static ncclResult_t move_split(const struct call *c, const struct ddp_coll_args 
     return taken(rc) ? ended : rc;
 }
 
-/* Runs a reduce-scatter-v: a reduce of each part that is not empty, to its rank. */
+/* Runs a reduce-scatter-v: reduces each part that is not empty to the rank that gets the part. */
 static ncclResult_t reduce_split(const struct call *c, const struct ddp_coll_args *args)
 {
     const size_t elem = ddp_dtype_size(args->dtype);
@@ -274,8 +275,9 @@ static int enqueue(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
     if (was_seen(s, args))
         return ddp_nccl_settle(comm, put(&a.call, &a.todo), name, err);
     /* If ddp_nccl_call gives up, its thread remains inside NCCL, and nothing is aborted
-     * (world->stuck). Freeing memory then waits for the earlier operations on the stream. Therefore
-     * wait for these operations first, while an abort can still end them. */
+     * (world->stuck). A later call that frees GPU memory would then wait for the earlier operations
+     * on the stream. Therefore wait for these operations first, while an abort can still end
+     * them. */
     if (comm->deferred)
         DDP_TRY(ddp_nccl_wait(comm, err));
     DDP_TRY(ddp_nccl_call(comm, put_any, &a, sizeof a, name, err));

@@ -1,10 +1,10 @@
 /* The shm context of a communicator: flags and small buffers that every rank of the group can read.
  *
  * Algorithms use the context if comm->shm is set. A flag is a 64-bit sequence number in a cache
- * line that only its rank writes. One rank writes the flag, and the number only grows while the
- * group exists. Other ranks wait until the flag is at least a given number. Therefore no flag needs
- * to be reset between calls, and no wake-up is lost. If a wait does not end during the first polls,
- * it also checks the abort word and the deadline. */
+ * line of its own (a flag slot). Only the rank that owns the flag slot writes the flag, and the
+ * number only grows while the group exists. Other ranks wait until the flag is at least a given
+ * number. Therefore no flag needs to be reset between calls, and no wake-up is lost. A wait that
+ * does not end during the first polls also checks the abort word and the deadline. */
 #ifndef DDP_COMM_SHM_COMM_SHM_H
 #define DDP_COMM_SHM_COMM_SHM_H
 
@@ -83,7 +83,7 @@ static inline int ddp_shm_wait(struct ddp_comm *comm, int peer, int flag_slot, u
     }
     return ddp_shm_wait_slow(comm, peer, flag_slot, sequence, err);
 }
-/* Waits until flag slot number `flag_slot` of each peer is at least `sequence`. A rank waits
+/* Waits until flag slot number `flag_slot` of each peer holds at least `sequence`. A rank waits
  * first for the rank after it, so that not all ranks poll the same flag. */
 static inline int ddp_shm_wait_all(struct ddp_comm *comm, int flag_slot, uint64_t sequence,
                                    struct ddp_err *err)

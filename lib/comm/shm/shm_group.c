@@ -52,7 +52,7 @@ static void use_area(struct ddp_comm_shm *shm, unsigned moves)
 int ddp_shm_move_flags(struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_comm_shm *shm = comm->shm;
-    /* After this barrier, no rank waits for a flag of an earlier operation in the present area, or
+    /* After this barrier, no rank waits for a flag of an earlier operation in the current area, or
      * reads data of such an operation. */
     DDP_TRY(ddp_shm_barrier(comm, 0, err));
     const struct ddp_shm_flag_slot *from = ddp_shm_flag_slot_of(shm, comm->rank, 0);

@@ -80,7 +80,7 @@ static int heap_take(struct ddp_shm_heap *heap, size_t wanted, struct ddp_shm_bl
         ddp_format_size(heap->bytes, all, sizeof all);
         return ddp_fail(
             err, DDP_ENOMEM,
-            "%s of registered memory does not fit: %s of %s reserved for a rank are used", want,
+            "cannot allocate %s of registered memory: %s of the %s of a rank are in use", want,
             have, all);
     }
     if (heap->count == heap->capacity) {

@@ -34,15 +34,15 @@
 #define INTERNAL      (UINT64_C(1) << TAG_BITS)
 #define CONTEXT_MAX   ((1u << 24) - 1)
 #define RANKS_MAX     4096
-/* The communicator number of the messages in which ranks agree on the number of a new group. The
- * world has number 0. */
+/* Communicator number of the messages in which the members of a new group agree on the number of
+ * the group. The number of the world is 0. */
 #define CONTEXT_SETUP CONTEXT_MAX
 
-/* Longest time for which a rank that sees a failure waits until our launcher or the side channel
- * reports the cause. */
+/* After a failure, a rank waits at most this long until our launcher or the side channel reports
+ * the cause. */
 #define CAUSE_NS INT64_C(500000000)
-/* A waiting rank checks the side channel once in LOOK_NS. It reads the clock once in LOOK_POLLS
- * polls. */
+/* A waiting rank checks the side channel at most once in LOOK_NS. Only every LOOK_POLLS-th poll
+ * reads the clock for this check. */
 #define LOOK_NS    INT64_C(100000000)
 #define LOOK_POLLS 64
 
@@ -59,13 +59,14 @@ struct world {
     const struct ddp_ucx_module *module;
     struct ddp_ucx *ucx;
     struct ddp_comm *comm, *side; /* the world, and its side channel */
-    /* the recorder of the world before it used the side channel's recorder */
+    /* the flight recorder that the world used before it used the recorder of the side channel */
     struct ddp_flight *own_flight;
     char (*host)[64];      /* [size] the host name of each rank */
-    uint32_t next_context; /* a number that no communicator of this rank has */
+    uint32_t next_context; /* this rank has not used this number or a larger one */
     struct block *blocks;
-    /* True if several threads of this rank use the world. Then `lock` protects the calls of the
-     * module and of the side channel, and the members below. */
+    /* True if several threads of this rank use the world. `lock` then protects next_context,
+     * `blocks` and the members below, and the calls of the module and of the side channel. Only one
+     * thread uses the world while it is opened or closed, so no lock is needed then. */
     bool threads;
     pthread_mutex_t lock;
     int64_t looked_ns; /* time of the last check of the side channel */
@@ -99,7 +100,7 @@ static void release(struct world *w)
         pthread_mutex_unlock(&w->lock);
 }
 
-/* Returns whether our launcher started the ranks. The side channel is then the launcher's
+/* Returns whether our launcher started the ranks. The side channel then uses the launcher's
  * segment. */
 static bool is_own(const struct world *w)
 {
@@ -120,7 +121,8 @@ static void abort_host(struct world *w, int rank, int code)
 }
 
 /* Ends the waits of all ranks. `rank` is the world rank to blame, or -1. Reports w->why to the
- * other ranks if the side channel is TCP. Call this function under the lock. */
+ * other ranks if the side channel is TCP. Only the first call has an effect. Call this function
+ * under the lock. */
 static void abort_all(struct world *w, int rank, int code)
 {
     struct ddp_comm *side = w->side;
@@ -175,8 +177,9 @@ static void wait_for_launcher(const struct world *w)
         ddp_sleep_ns(1000000);
 }
 
-/* Fails if the run has failed on this or another rank. If `now` is set, checks the side channel in
- * this call. Otherwise checks it once in LOOK_NS. Call this function under the lock. */
+/* Fails with DDP_ELOST if the run has failed on this or another rank. If `now` is set, every call
+ * checks the side channel. Otherwise, at most one call in LOOK_NS checks the side channel. Call
+ * this function under the lock. */
 static int check_run(struct ddp_comm *comm, bool now, struct ddp_err *err)
 {
     struct world *w = state_of(comm)->world;
@@ -206,10 +209,10 @@ static int check_run(struct ddp_comm *comm, bool now, struct ddp_err *err)
     return lose(comm, tcp ? ddp_control_tcp_culprit(w->side) : -1, text, err);
 }
 
-/* Does the same as check_run after the abort word of this host was set. If the word blames the rank
- * that set it, that rank may have received the failure from the side channel. Then this function
- * waits up to CAUSE_NS until this rank receives the failure, too. Call this function under the
- * lock. */
+/* Does the same as check_run, after the abort word of this host was set. If the rank that set the
+ * word blames itself, the cause may be a failure on another host. The side channel reports such a
+ * cause, perhaps later. Therefore this function repeats check_run until check_run fails, for at
+ * most CAUSE_NS. Call this function under the lock. */
 static int check_aborted(struct ddp_comm *comm, struct ddp_err *err)
 {
     const struct ddp_comm *local = state_of(comm)->world->comm->hosts->local;
@@ -282,7 +285,7 @@ static int begin_start(struct ddp_comm *comm, int peer, bool receives, size_t by
     return rc;
 }
 
-/* Releases the lock. `rc` and *own are the outcome of the module's call. */
+/* Handles the outcome of the module's call, `rc` and *own, and releases the lock. */
 static int end_start(struct ddp_comm *comm, const struct ddp_request *req, int rc,
                      const struct ddp_err *own, struct ddp_err *err)
 {
@@ -541,7 +544,8 @@ static int ucx_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     DDP_TRY_GOTO(DDP_NEW(&s, 1, err), err_world);
     s->world = w;
     DDP_TRY_GOTO(ddp_bootstrap_open(comm, options, err), err_world);
-    /* Barriers and all-gathers use UCX, not the side channel, so comm->control is not set. */
+    /* With comm->control set, barriers and all-gathers would use the side channel instead of
+     * UCX. */
     w->side = comm->control;
     comm->control = NULL;
     DDP_TRY_GOTO(open_worker(comm, options, w, err), err_side);
@@ -549,7 +553,7 @@ static int ucx_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     rc = is_own(w) ? ddp_hosts_within(comm, w->side, err) : ddp_hosts_open(comm, options, err);
     if (rc == 0)
         return 0;
-    if (rc != DDP_EUSAGE) /* all ranks get DDP_EUSAGE together, so none waits */
+    if (rc != DDP_EUSAGE) /* all ranks get DDP_EUSAGE, so no rank waits */
         ddp_comm_abort(comm, rc);
     ddp_hosts_close(comm);
     comm->state = NULL;
@@ -565,10 +569,10 @@ err_world:
     return rc;
 }
 
-/* Agrees on a communicator number for the child that no member has used. The members exchange their
- * next free numbers, and the child gets the largest. These messages have the number CONTEXT_SETUP.
- * Two ranks make their common groups in the same order, so messages about different groups do not
- * mix. */
+/* Sets the communicator number of the child to the largest next_context of the members, because no
+ * member has used this number. The members exchange the values of next_context in messages with the
+ * number CONTEXT_SETUP. The messages of different groups do not mix, because any two ranks open
+ * their common groups in the same order. */
 static int agree_on_context(struct ddp_comm *child, struct ddp_err *err)
 {
     struct state *s = state_of(child);
@@ -625,8 +629,9 @@ static int flush(struct ddp_comm *comm, struct ddp_err *err)
     return ddp_comm_wait(comm, &req, 1, err);
 }
 
-/* Releases the blocks that the caller has not freed. ddp_hosts_close has already closed the
- * communicator that owns the shared blocks, so this function frees only private pages. */
+/* Frees the structs of the blocks that the caller has not freed. If `orderly` is true, also ends
+ * the registrations and frees private pages. Shared blocks belong to a communicator that
+ * ddp_hosts_close has already closed. */
 static void release_blocks(struct world *w, bool orderly)
 {
     while (w->blocks != NULL) {
@@ -640,8 +645,9 @@ static void release_blocks(struct world *w, bool orderly)
     }
 }
 
-/* A rank may close its connections only when no rank uses them any more. After a failure, another
- * rank may never call this function, so the connections stay open until the process ends. */
+/* A rank closes its connections only after all ranks have sent their messages and entered a
+ * barrier. After a failure another rank may never enter the barrier. The connections then stay open
+ * until the process ends. */
 static void ucx_finalize(struct ddp_comm *comm)
 {
     struct state *s = state_of(comm);

@@ -1,8 +1,7 @@
 /* The interface between backend ucx (backend_ucx.c), which is linked into the binary, and its
  * module ddpbench-ucx.so (ucx_module.c), which calls UCX. The module knows ranks only by their
- * numbers in the world. The module does not wait for other ranks, so it needs no deadlines, except
- * that `close` takes at most a second. Only one thread at a time may call the functions for one
- * struct ddp_ucx. */
+ * numbers in the world. Only `close` waits for other ranks, for at most one second. Only one thread
+ * at a time may call the functions for one struct ddp_ucx. */
 #ifndef DDP_COMM_UCX_UCX_IMPL_H
 #define DDP_COMM_UCX_UCX_IMPL_H
 
@@ -28,8 +27,8 @@ struct ddp_ucx_module {
     /* Sets *out to the address at which other ranks reach this worker, and *bytes to its size. The
      * address is valid until close. */
     int (*address)(struct ddp_ucx *ucx, const void **out, size_t *bytes, struct ddp_err *err);
-    /* If `same_host` is true, UCX may use shared memory. UCX then does not report that the rank is
-     * lost. */
+    /* Connects this worker to the worker of `rank`. If `same_host` is true, UCX may use shared
+     * memory, but does not report that the rank is lost. */
     int (*connect)(struct ddp_ucx *ucx, int rank, const void *address, bool same_host,
                    struct ddp_err *err);
     /* Start a message. *request becomes the handle for `test`, or NULL if the message is a send
@@ -51,7 +50,7 @@ struct ddp_ucx_module {
     /* Registers memory with the network devices. */
     int (*map)(struct ddp_ucx *ucx, void *ptr, size_t bytes, void **handle, struct ddp_err *err);
     void (*unmap)(struct ddp_ucx *ucx, void *handle);
-    /* Writes the transports and devices of all connections: "tcp/eth0, posix/memory". */
+    /* Writes the transports and devices of all connections, such as "tcp/eth0, posix/memory". */
     void (*transports)(const struct ddp_ucx *ucx, char *out, size_t out_bytes);
 };
 

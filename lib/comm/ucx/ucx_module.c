@@ -103,7 +103,7 @@ static void ucx_close(struct ddp_ucx *ucx, bool orderly)
 }
 
 /* Opens UCX's context. UCX prints its messages to stdout, among the results. ddpbench reports
- * errors itself, so UCX prints only fatal ones, unless the user chose a level. */
+ * errors itself, so UCX prints only fatal errors, unless the user has set UCX_LOG_LEVEL. */
 static int open_context(struct ddp_ucx *ucx, struct ddp_err *err)
 {
     ucp_config_t *config;
@@ -164,8 +164,8 @@ static int ucx_address(struct ddp_ucx *ucx, const void **out, size_t *bytes, str
     return 0;
 }
 
-/* UCX 1.13 reports a lost peer only with transports over a network. A connection inside a host
- * therefore does not ask for such reports. */
+/* UCX 1.13 reports a lost peer only with transports over a network. Therefore a connection inside a
+ * host does not request such reports. */
 static int ucx_connect(struct ddp_ucx *ucx, int rank, const void *address, bool same_host,
                        struct ddp_err *err)
 {

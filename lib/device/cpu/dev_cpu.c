@@ -376,7 +376,7 @@ static int cpu_select(int index, struct ddp_err *err)
 static int cpu_info(int index, struct ddp_device_info *out, struct ddp_err *err)
 {
     struct ddp_sysinfo host;
-    struct ddp_device_info info = {.multiprocessors = -1, .l2_bytes = -1};
+    struct ddp_device_info info = {.multiprocessors = -1, .l2_bytes = -1, .capability = -1};
     DDP_TRY(cpu_select(index, err));
     ddp_sysinfo_read(&host);
     snprintf(info.name, sizeof info.name, "%.63s", host.cpu);

@@ -63,8 +63,8 @@ INLINE int32_t overflow_from(enum ddp_dtype to)
     return to == DDP_F16 ? 0x477ff000 : 0x7f7f8000;
 }
 
-/* Returns how many of the first `lanes` lanes have a finite x but a y that is infinite or NaN in
- * the 16-bit type. */
+/* Returns in how many of the first `lanes` lanes x is finite, but y is infinite or NaN in the
+ * 16-bit type. */
 INLINE uint64_t count_overflows(v_f32 x, v_f32 y, size_t lanes, enum ddp_dtype to)
 {
     const v_i32 hit =
@@ -275,8 +275,8 @@ static void adam(float *p, float *m, float *v, const float *grad, size_t n,
  * For each block of vectors, a pass adds the residual, selects lanes, stores the new residual and
  * packs the selected entries. A block without selected lanes skips the packing with one branch. A
  * block with selected lanes is packed without branches on the lanes. Packing writes whole vectors.
- * The output arrays have room for n entries. A store never ends beyond them, because the kernel
- * never packs more entries than it has read elements. */
+ * The output arrays have room for n entries. A store never ends beyond these arrays, because the
+ * kernel never packs more entries than it has read elements. */
 
 /* A floor above every magnitude, which selects nothing. */
 #define ABOVE_ALL INT32_MAX
@@ -301,8 +301,8 @@ INLINE v_u32 iota(void)
     return v;
 }
 
-/* Sets *acc to the input values of one vector. Returns a bit mask of the lanes whose magnitude is
- * at least `least`. */
+/* Sets *acc to the input values of one vector, and stores the new residual. Returns a bit mask of
+ * the lanes whose magnitude is at least `least`. */
 INLINE uint32_t select_vector(const float *in, float *residual, size_t lanes, enum feed feed,
                               v_i32 least, v_f32 *acc)
 {
@@ -430,7 +430,7 @@ static int32_t greatest_magnitude(const float *x, size_t n)
 
 /* Stores magnitude - low of each value in x[0..n) whose magnitude is in [low, high]. The stored
  * values follow each other in `to` without gaps. Returns the number of stored values. `to` has room
- * for LANES values more than this number. */
+ * for LANES more values than are stored. */
 static size_t pack_members(uint32_t *to, const float *x, size_t n, int32_t low, int32_t high)
 {
     const v_i32 least = (v_i32){0} + low, above = (v_i32){0} + (high + 1);
@@ -540,8 +540,8 @@ static struct rank find_rank(const float *x, size_t n, size_t rank, int32_t low)
  *
  * 2. Collect the *candidates*, the elements that reach the floor, in one pass.
  *
- * 3. Find the *cut*, the magnitude of the k-th largest candidate, with find_rank. Return the
- * candidates below the cut to the residual.
+ * 3. Find the *cut*, the magnitude of the k-th largest candidate, with find_rank. Put the other
+ * candidates back into the residual.
  *
  * If the guess is a magnitude that many elements share (0, for example), the floor is set just
  * above this magnitude, so that these elements do not become candidates. If there are then fewer
@@ -580,9 +580,9 @@ static size_t count_reaching(const float *x, size_t n, int32_t least)
 }
 
 /* Returns the floor that a sample suggests, or 0 if a sample would not help. The rank of the floor
- * in the sample is k scaled to the size of the sample, plus a margin. The margin is 1/16, because
- * neighbours in a line are alike, plus 4 standard deviations of a binomial count. sample has room
- * for n values. */
+ * in the sample is k scaled to the size of the sample, plus a margin. The margin is 1/16 of the
+ * scaled k, because neighbours in a line are alike, plus 4 standard deviations of a binomial count,
+ * plus 1. sample has room for n values. */
 static int32_t sample_floor(const float *in, const float *residual, size_t n, size_t k,
                             float *sample)
 {
@@ -655,8 +655,8 @@ INLINE void append_lanes(struct ddp_sparse *out, size_t k, v_u32 index, v_f32 va
     out->count += more;
 }
 
-/* Moves the first k candidates that reach the cut to `out`, in order. Returns the other candidates
- * to the residual, if there is one. */
+/* Copies the candidates that the cut selects, k entries, to `out`, in order. Puts the other
+ * candidates back into the residual, if there is one. */
 static void split_candidates(const struct ddp_sparse *candidates, struct rank cut, size_t k,
                              float *residual, struct ddp_sparse *out)
 {
@@ -677,8 +677,8 @@ static void split_candidates(const struct ddp_sparse *candidates, struct rank cu
     assert(out->count == k);
 }
 
-/* Copies the first k elements of x [n] that reach the cut to `out`. If there is a residual, x is
- * the residual, and the copied elements become 0. */
+/* Copies the elements of x [n] that the cut selects, k entries, to `out`. If there is a residual, x
+ * is the residual, and the copied elements become 0. */
 static void split_array(const float *x, size_t n, struct rank cut, size_t k, float *residual,
                         struct ddp_sparse *out)
 {

@@ -13,7 +13,7 @@
  *
  * All kernels share one set of inline functions. Each kernel inlines these functions with a
  * constant dtype and a constant operation, so that its loops have no branch on the dtype or the
- * operation. Kernels for frequent shapes have constant numbers of arrays as well.
+ * operation. Kernels for frequent shapes also have a constant number of arrays.
  *
  * The results do not depend on the vector size VB, because lanes are never combined with each other
  * and no operation is contracted (-ffp-contract=off). Every NaN becomes the canonical quiet NaN,
@@ -53,8 +53,8 @@
  * 2. If the hardware prefetcher falls behind, arrays of at least PAIRED_BYTES are divided into two
  * ranges, and the kernels take a vector from each in turn.
  *
- * 3. The distance of these two ranges is never a multiple of 4 KiB (ALIAS_BYTES), because accesses
- * whose addresses agree in the low twelve bits delay each other. */
+ * 3. The distance between these two ranges is never a multiple of 4 KiB (ALIAS_BYTES), because
+ * accesses whose addresses agree in the low twelve bits delay each other. */
 #define AHEAD        ((size_t)1 << 10)
 #define PAIRED_BYTES ((size_t)16 << 10)
 #define LONG_BYTES   ((size_t)64 << 10)
@@ -110,7 +110,7 @@ INLINE v_f64 canonical_f64(v_f64 a)
  * copy registers in the loops over the sources (results/notes/kernels.md). */
 typedef struct {
     v_f32 f32;
-    v_f64 f64; /* also holds 64-bit integers; GCC would copy a struct with a fifth member */
+    v_f64 f64; /* also holds 64-bit integers; with a fifth member GCC would copy the struct */
     v_u32 u32;
     v_u8 u8;
 } v_acc;
@@ -155,7 +155,8 @@ INLINE v_f64 widen_i32(const unsigned char *p)
     return v;
 }
 
-/* Converts half a vector of u32 to f64: OR gives 2^52 + x, from which 2^52 is subtracted. */
+/* Converts half a vector of u32 to f64. The OR gives the bits of 2^52 + x. Then 2^52 is subtracted.
+ */
 INLINE v_f64 widen_u32(const unsigned char *p)
 {
     v_u32h half;
@@ -338,8 +339,8 @@ INLINE void reduce_part(const struct ddp_reduce *r, size_t at, size_t bytes, str
 }
 
 /* Reduces `vectors` whole vectors (at most TILE) at offset `at`. The pragmas make GCC unroll the
- * loops before it splits v_acc into its members. Without them it stores the unused members to
- * memory in some kernels (results/notes/kernels.md). */
+ * loops before it splits v_acc into its members. Without the pragmas, GCC stores the unused members
+ * to memory in some kernels (results/notes/kernels.md). */
 INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, struct ddp_finish f)
 {
     const size_t step = step_bytes(r->dtype, r->op);

@@ -1,10 +1,10 @@
 /* The kernels of block quantisation (device/quant.h) for one SIMD level. grad_kernels.inc.h
  * includes this template.
  *
- * Half a block is a whole number of vectors, because both numbers of elements are powers of two and
- * DDP_QUANT_BLOCK_MIN / 2 is at least LANES. An eighth of a block of signs is a whole number of
- * vectors, too. The last block of the user's array may have fewer elements. It is copied to a
- * buffer on the stack that is filled up with zeros. */
+ * Half a block is a whole number of vectors, because LANES and the elements of a block are powers
+ * of two, and DDP_QUANT_BLOCK_MIN / 2 is at least LANES. An eighth of a block of signs is a whole
+ * number of vectors, too. The last block of the user's array may have fewer elements. It is copied
+ * to a buffer on the stack that is filled up with zeros. */
 #ifndef VB
 #error "quant_kernels.inc.h is a template of grad_kernels.inc.h: include kernels_cpu.h instead"
 #endif
@@ -49,7 +49,7 @@ INLINE int32_t largest_bits(const float *src, size_t block, float scale)
     return lane[0];
 }
 
-/* Returns the random numbers of the elements from `i` of a block (device/quant.h). */
+/* Returns the random numbers of the elements of a block from index `i` on (device/quant.h). */
 INLINE v_f32 random_of(struct ddp_quant q, size_t i)
 {
     v_u32 h = iota() + (uint32_t)(q.first + i) + (uint32_t)q.key;
@@ -60,16 +60,16 @@ INLINE v_f32 random_of(struct ddp_quant q, size_t i)
     return __builtin_convertvector((v_i32)(h >> 8u), v_f32) * 0x1p-24f;
 }
 
-/* Returns a mask of the lanes of y that do not get the nearest code. `nearest`: this code as a
- * number. `gap`: distance from `nearest` to the code on the other side of y, or NaN if there is
- * none. */
+/* Returns a mask of the lanes of y that do not get the nearest code. `nearest`: the value of the
+ * nearest code. `gap`: distance from `nearest` to the code on the other side of y, or NaN if there
+ * is none. */
 INLINE v_i32 moves(v_f32 y, v_f32 nearest, v_f32 gap, struct ddp_quant q, size_t i)
 {
     const v_f32 off = (v_f32)magnitude(y - nearest), size = (v_f32)magnitude(y);
     return (random_of(q, i) * gap < off) & (size < ddp_quant_top(q.code));
 }
 
-/* Returns the integer codes of y, which are the elements from `i` of a block. */
+/* Returns the integer codes of y. y holds the elements of a block from index `i` on. */
 INLINE v_i32 integer_codes(v_f32 y, struct ddp_quant q, size_t i)
 {
     const v_i32 nearest = round_to_i32(y);
@@ -80,8 +80,8 @@ INLINE v_i32 integer_codes(v_f32 y, struct ddp_quant q, size_t i)
     return nearest + (moves(y, rounded, (v_f32){0} + 1.0f, q, i) & sign);
 }
 
-/* Returns the fp8 codes of y, which are the elements from `i` of a block. Codes of one sign are in
- * the order of their magnitudes. */
+/* Returns the fp8 codes of y. y holds the elements of a block from index `i` on. Codes of one sign
+ * are in the order of their magnitudes, so the neighbour of a code is code + 1 or code - 1. */
 INLINE raw_quarter fp8_codes(v_f32 y, struct ddp_quant q, size_t i)
 {
     const enum ddp_dtype type = q.code == DDP_QUANT_E4M3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2;
@@ -141,8 +141,8 @@ INLINE void quantize_block(unsigned char *dst, const float *src, struct ddp_quan
     memcpy(dst, &step, sizeof step);
 }
 
-/* Returns the mean magnitude of src [n] * scale (device/quant.h). src has zeros behind n, up to
- * `block` elements. */
+/* Returns the mean magnitude of src [n] * scale (device/quant.h). src has zeros from element n on,
+ * up to `block` elements. */
 INLINE float mean_magnitude(const float *src, size_t block, size_t n, float scale)
 {
     enum { VECTORS = DDP_QUANT_PARTS / LANES };
@@ -158,8 +158,8 @@ INLINE float mean_magnitude(const float *src, size_t block, size_t n, float scal
     return sum[0] / (float)n;
 }
 
-/* Encodes src [n] * scale as a block of signs. src has zeros behind n. `scale` is positive, so it
- * changes no sign. */
+/* Encodes src [n] * scale as a block of signs. src has zeros from element n on. `scale` is
+ * positive, so it changes no sign. */
 INLINE void quantize_signs(unsigned char *dst, const float *src, size_t block, size_t n,
                            float scale)
 {
@@ -178,7 +178,7 @@ INLINE void quantize_signs(unsigned char *dst, const float *src, size_t block, s
     }
 }
 
-/* Encodes one block. src has n elements of the array, and zeros behind them. */
+/* Encodes one block. src has n elements of the array, then zeros up to the end of the block. */
 INLINE void quantize_one(unsigned char *dst, const float *src, size_t n, struct ddp_quant q,
                          float scale)
 {

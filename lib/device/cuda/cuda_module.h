@@ -31,9 +31,10 @@ struct ddp_cuda_module {
  * once. */
 extern struct ddp_device ddp_device_cuda;
 
-/* Opens the module if this process has not opened it yet. Returns DDP_EUNAVAIL if the module is
- * missing or cannot be opened, for example because the machine has no driver. Returns DDP_EMISMATCH
- * if the module belongs to another build. */
+/* Opens the module if this process has not opened it yet, and sets *out to the module. On failure
+ * sets *out to NULL. Returns DDP_EUNAVAIL if the module is missing or cannot be opened, for example
+ * because the machine has no driver. Returns DDP_EMISMATCH if the module belongs to another build.
+ */
 int ddp_cuda_module_load(const struct ddp_cuda_module **out, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -107,8 +107,8 @@ static int version_text(char *out, size_t bytes, int version)
     return snprintf(out, bytes, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
-/* Reads the processors near the GPU at `bus`. CUDA writes the digits of the bus in upper case, but
- * the folders of Linux have them in lower case. */
+/* Reads the processors near the GPU at `bus`. CUDA writes the hexadecimal digits of the bus in
+ * upper case, but the folder names of Linux have lower case. */
 static void read_cpus(const char *bus, char *out, size_t out_bytes)
 {
     char path[80], lower[16] = "";

@@ -67,8 +67,8 @@ extern "C" void ddp_cuda_scatter_zero(struct ddp_stream *s, float *dst,
  * of entry i of a is i plus the number of new entries with a smaller index. Therefore the new
  * entries are counted first. Then each thread computes the output position of its entry. */
 
-/* Sets offset_in_block[j] to the number of new entries before entry j of b within its block of
- * THREADS entries. Sets block_offset[i] to the number of new entries in block i. */
+/* Sets offset_in_block[j] to the number of new entries that precede entry j of b in the block of
+ * THREADS entries that contains j. Sets block_offset[i] to the number of new entries in block i. */
 static __global__ void __launch_bounds__(THREADS)
     merge_count(const uint32_t *a, const uint32_t *a_count, const uint32_t *b,
                 const uint32_t *b_count, uint32_t *offset_in_block, uint32_t *block_offset)

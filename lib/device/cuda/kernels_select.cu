@@ -185,7 +185,7 @@ static __device__ bool reads_array(const topk_source &from, uint32_t found)
 }
 
 /* Adds 1 to bins[digit] for each lane with a digit >= 0. Lanes with the same digit do one addition
- * together. Most values have one of a few digits, so separate additions would collide. */
+ * together. Most values share a few digits, so separate additions would collide. */
 static __device__ void count_digit(uint32_t *bins, int digit)
 {
     if (!__any_sync(ALL, digit >= 0))
@@ -278,9 +278,9 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 /* Parts of the scratch memory. words, last_words, sample, index and value are offsets in bytes, and
- * multiples of 256. Each tile has one word (select_ops.h) at `words` for the pass that copies the
- * candidates or selects by threshold, and one at `last_words` for the last pass of top-K. begin()
- * sets the first `zeroed` bytes to 0. */
+ * multiples of 256. Each tile has one word (select_ops.h) at `words` and one at `last_words`.
+ * `words` is for the pass that copies the candidates or selects by threshold, and `last_words` for
+ * the last pass of top-K. begin() sets the first `zeroed` bytes to 0. */
 struct select_layout {
     ddp_sample_plan plan;
     size_t words, last_words, zeroed, sample, index, value, bytes;
