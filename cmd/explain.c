@@ -430,10 +430,9 @@ static void explain_sync(FILE *out)
         "factors of each weight. topk, threshold and oktopk send only large gradients and keep the "
         "rest for later (--feedback). With partial:K, local:H and diloco:H each rank takes "
         "its own steps, and parameters are averaged: one of K chunks after each step, or all of "
-        "them every H steps. diloco then adds momentum. none exchanges nothing. All strategies "
-        "except dense and zero1 change what is learned, so compare accuracies over several seeds: "
-        "train "
-        "--compare dense,topk:0.01 --seeds 1,2.",
+        "them every H steps. diloco then adds momentum. none exchanges nothing. All except "
+        "dense and zero1 change what is learned, so compare accuracies: train --compare "
+        "dense,topk:0.01 --seeds 1,2.",
         0, out);
 }
 

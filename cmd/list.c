@@ -1,5 +1,5 @@
 /* `ddpbench list` prints backends, algorithms, models and the like. It also says whether an entry
- * is usable here. Entries of kinds that every machine can use count as usable. */
+ * is usable here. Some kinds are not checked; their entries count as usable. */
 #include <string.h>
 
 #include "plain.h"
@@ -110,8 +110,8 @@ const struct ddp_cmd ddp_cmd_list = {
     .operands = "[KIND...]",
     .details = "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
                "model, sync, helper (default: all). `here` is no, with a reason, for a backend,\n"
-               "device, simd, dataset or helper that cannot be used here. Other kinds can be\n"
-               "used on every machine.\n",
+               "device, simd, dataset or helper that cannot be used here. Other kinds are\n"
+               "not checked, and `here` is yes.\n",
     .examples = "  ddpbench list algorithms\n",
     .rows = ddp_plain_json_rows,
     .values_bytes = sizeof(struct ddp_plain_values),

@@ -11,8 +11,8 @@ static const struct ddp_opt rows[] = {
             "number of parameters of the model, such as 25M for 25 million",
             .brief = "number of parameters, such as 25M"),
     DDP_OPT(STRING, "gradients", 0, AT(gradients), "DIR", NULL,
-            "gradients recorded by `train --dump-gradients`, instead of --params and of normally "
-            "distributed values",
+            "use gradients recorded by `train --dump-gradients`, instead of --params and random "
+            "values",
             .brief = "recorded gradients, instead of --params"),
     DDP_OPT(STRING, "step-time", 0, AT(step_text), "TIME", NULL,
             "compute time of a step without the exchange, such as 120ms",
@@ -77,25 +77,25 @@ const struct ddp_cmd ddp_cmd_pays = {
     .details = "With --link or --table, --ranks is the number of ranks of the training. Two\n"
                "ranks on this machine exchange one bucket in shared memory with each method.\n"
                "The time of a step is then predicted: the compute time, plus the measured time\n"
-               "of encoding, summing and decoding, plus the time of the link. The link needs\n"
-               "one latency for each communication step of the algorithm, plus the bytes that a\n"
-               "rank sends divided by the speed. Give the speed that your data reaches: the\n"
-               "headers of TCP take about 5 % of a link. By default nothing overlaps. With\n"
-               "--overlap, only the part of the link's time that exceeds two thirds of the\n"
-               "compute time counts.\n"
+               "of encoding, summing and decoding, plus the time of the link. The time of\n"
+               "the link is one latency for each communication step of the algorithm, plus the\n"
+               "time to transfer at this speed the bytes that must follow one another. Give the\n"
+               "speed that your data reaches: the headers of TCP take about 5 % of a link. By\n"
+               "default nothing overlaps. With --overlap, only the part of the link's time that\n"
+               "exceeds two thirds of the compute time counts.\n"
                "\n"
                "Without --link and --table, the ranks of this run exchange the bucket, also\n"
                "under mpiexec or with --hosts, and the step takes the compute time plus the\n"
                "measured time.\n"
                "\n"
-               "The baseline is dense bf16. A method pays if it sends less than bf16 does, and\n"
-               "if the interval of its step time is more than 1 % below those of bf16, fp16 and\n"
-               "dense f32. The interval contains the error of the measurement, but not that of\n"
-               "the model. A method pays on links that are slower than the speed in column\n"
-               "`below`. This column has `all` if the method pays at every speed, `none` if it\n"
-               "pays at no speed, and `-` if it does not send less than bf16. With a density\n"
-               "below the break-even density, a step takes less time than with bf16 on this\n"
-               "link.\n",
+               "The baseline is dense bf16. A method pays if it sends less than bf16, and if the\n"
+               "interval of its step time is more than 1 % below that of every measured method\n"
+               "that does not send less, such as dense f32. The interval contains the error of\n"
+               "the measurement, but not that of the model. Column `Gbit/s below` has the speed\n"
+               "of a link below which the method pays: `all` if it pays at every speed, `none`\n"
+               "if at no speed, and `-` if it does not send less than bf16. Column `density\n"
+               "below` belongs to sparse methods: with a lower density, a step on this link\n"
+               "takes less time than with bf16.\n",
     .examples = "  ddpbench pays --params 25M --step-time 120ms --ranks 8 --link 10Gbit/s,20us\n"
                 "  ddpbench pays --params 25M --step-time 120ms --ranks 8 --table\n"
                 "  mpiexec -n 16 ddpbench pays --params 25M --step-time 120ms\n",

@@ -171,7 +171,7 @@ count() {
 
 @test "each helper of the upper layers exists once" {
     for code in 'bool \w*is_root\(const struct ddp_app' 'int \w*local_ranks\(const struct ddp_app' \
-        '^static bool share_note\(' 'each needs a GPU, but' "uses no GPU\"" \
+        '^static bool share_note\(' 'each rank needs a GPU, but' "uses no GPU\"" \
         '^int ddp_file_open\('; do
         [ "$(cat lib/*/*.[ch] cmd/*.[ch] | grep -vE ';$' | grep -cE -- "$code")" = 1 ] ||
             { echo "not once: $code"; return 1; }

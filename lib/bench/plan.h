@@ -23,8 +23,8 @@ extern "C" {
 /* Number of buffers per rank: send and receive. In place, the second one keeps the input. */
 #define DDP_PLAN_BUFFERS 2
 /* Largest value of --iters. All durations are kept in memory, so a limit is needed. Without --iters
- * the limit is DDP_PLAN_ITERS_ADAPTIVE, because more iterations hardly narrow the interval of the
- * median. */
+ * and --block the limit is DDP_PLAN_ITERS_ADAPTIVE, because more iterations hardly narrow the
+ * interval of the median. */
 #define DDP_PLAN_ITERS_MAX      10000000
 #define DDP_PLAN_ITERS_ADAPTIVE 10000
 
@@ -117,14 +117,14 @@ struct ddp_bench_plan {
  * example sizes, steps and names of algorithms. Returns DDP_EUSAGE if an option is invalid. */
 int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Makes the points for groups of `ranks` ranks (the size of the largest group) on `backend`: one
- * point for each possible combination of dtype, operation, method, algorithm, number of chunks,
- * placement and size. The size varies fastest. A plan may be empty if all sizes are left out.
- * available_bytes: memory of the host; -1: not known, or checked separately (ddp_plan_fits).
- * Release *out with ddp_plan_release. Returns DDP_EUSAGE if options contradict each other or a
- * listed size is too small, and DDP_EUNAVAIL if the user chose registered memory and the backend
- * has none. Returns DDP_ENOMEM if ranks * bytes_per_rank exceeds available_bytes; the message shows
- * the calculation. */
+/* Makes the points for `backend`. ranks: number of ranks in the largest group, or of all ranks
+ * without groups. There is one point for each possible combination of dtype, operation, method,
+ * algorithm, number of chunks, placement and size. The size varies fastest. A plan may be empty if
+ * all sizes are left out. available_bytes: memory of the host; -1: not known, or checked separately
+ * (ddp_plan_fits). Release *out with ddp_plan_release. Returns DDP_EUSAGE if options contradict
+ * each other or a listed size is too small, and DDP_EUNAVAIL if the user chose registered memory
+ * and the backend has none. Returns DDP_ENOMEM if ranks * bytes_per_rank exceeds available_bytes;
+ * the message shows the calculation. */
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
                   struct ddp_err *err) DDP_MUST_CHECK;
@@ -162,7 +162,8 @@ int ddp_plan_check_groups(const struct ddp_bench_options *options,
  * ranks. */
 int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Call the following functions only if ddp_plan_group_ranks accepts the number of all ranks. */
+/* Call the next four functions only if ddp_plan_group_ranks has accepted the total number of
+ * ranks. */
 /* Returns the number of ranks in the smallest group. ranks: number of ranks in the largest
  * group. */
 int ddp_plan_least_ranks(const struct ddp_bench_options *options, int ranks);

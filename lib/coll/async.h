@@ -93,10 +93,9 @@ void ddp_async_release(struct ddp_async_request *req);
 /* Sleeps until the request is finished, and returns the result of the request, which is 0 or the
  * error of the progress thread. Returns 0 if the request was never posted. If timeout_ns is 0, only
  * the deadlines of the progress thread's own waits apply. If timeout_ns > 0 and the request is not
- * finished after this time, the function aborts the world and returns DDP_ELOST. If the ranks share
- * memory, the function returns only after the progress thread has stopped using the arrays. Without
- * shared memory the function returns at once, because the progress thread may be blocked in a
- * library. */
+ * finished after this time, the function aborts the world and returns DDP_ELOST. Before it
+ * returns DDP_ELOST, it waits until the progress thread has stopped using the arrays. It does not
+ * wait if the ranks share no memory, because the thread may be blocked in a library. */
 int ddp_async_wait(struct ddp_async_request *req, int64_t timeout_ns,
                    struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -59,7 +59,7 @@ enum ddp_cause_kind {
     DDP_CAUSE_STOPPED, /* stopped longer than the timeout */
     DDP_CAUSE_STALLED, /* computed longer than the timeout without progress */
     DDP_CAUSE_SIGNAL,  /* a signal told the parent to end */
-    DDP_CAUSE_HANDLER  /* on_message failed */
+    DDP_CAUSE_HANDLER  /* a message of a rank could not be handled */
 };
 struct ddp_cause {
     enum ddp_cause_kind kind;

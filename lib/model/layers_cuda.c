@@ -17,8 +17,8 @@
 #include "model/layers_cuda_impl.inc.h"
 
 /* The functions below open NVIDIA's libraries on first use, so that the program starts without
- * these libraries. The functions of a library have the types of the headers at build time. The
- * soname contains the major version of these headers, so the types fit. */
+ * these libraries. The function pointers have the types that the headers declared when ddpbench
+ * was built. The soname contains the major version of these headers, so the types fit. */
 
 /* Names and versions of the opened libraries, and notes about what the libraries cannot do. The
  * text belongs to the whole process, like the libraries. */
@@ -112,7 +112,7 @@ cudaStream_t ddp_cuda_layers_stream(struct ddp_layers_context *c)
     return c->device->streams->native(c->stream);
 }
 
-/* Records a failure in the stream, with cuBLAS's error text instead of the name of the call. */
+/* If `status` is an error, makes cuBLAS's text for it the error of the stream. */
 static void note(struct ddp_layers_context *c, cublasStatus_t status)
 {
     if (status != CUBLAS_STATUS_SUCCESS)

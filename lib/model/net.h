@@ -20,8 +20,8 @@ enum ddp_layer_kind {
     DDP_LAYER_CONV,       /* convolution to `out` channels */
     DDP_LAYER_BATCH_NORM, /* batch normalisation, then ReLU if `relu` is set */
     DDP_LAYER_ADD, /* sum of its input and the output of layer `from`; both have the same shape */
-    DDP_LAYER_FLATTEN, /* images to vectors; required before LINEAR if the layer before is CONV,
-                          BATCH_NORM or ADD and has several channels */
+    DDP_LAYER_FLATTEN, /* images to vectors; required between LINEAR and a CONV,
+                          BATCH_NORM or ADD with several channels */
     DDP_LAYER_LINEAR   /* fully connected to `out` values, then ReLU if `relu` is set */
 };
 

@@ -19,7 +19,7 @@ static const struct meaning points[] = {
     {"place", "in: the result replaces the input; out: the result has a buffer of its own"},
     {"ranks", "number of ranks; 4x2: 4 groups of 2 ranks at the same time"},
     {"memory", "registered: buffers of the backend, which other ranks may access; private: plain "
-               "pages; window: memory that NCCL shares between all ranks"},
+               "pages; window: shared between all ranks by NCCL"},
     {"algorithm", "the algorithm that ran; `ddpbench list algorithms`"},
     {"+-, ci95", "distance from the median to the farther end of its 95 % interval, in percent of "
                  "the median"},

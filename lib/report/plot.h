@@ -103,7 +103,7 @@ int ddp_plot_add_value(struct ddp_plot *plot, struct ddp_plot_value value,
 int ddp_plot_add_row(struct ddp_plot *plot, const char *label, struct ddp_plot_value value,
                      struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plot_add_mark(struct ddp_plot *plot, bool on_x, double at, const char *label);
-/* Returns the number of values in those series that are drawn neither as lines nor as crosses. */
+/* Returns the number of values in the series for which neither `line` nor `cross` is set. */
 size_t ddp_plot_values(const struct ddp_plot *plot);
 bool ddp_plot_has_doubtful(const struct ddp_plot *plot);
 /* Returns true if the plot shows more than a table: it has values at different x, or it is a plot
@@ -209,9 +209,8 @@ int ddp_plot_cells_over(const struct ddp_plot_group *group, enum ddp_plot_metric
                         struct ddp_plot *out, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Returns the break-even density of a series against dense f32. If this density was measured, sets
- * *measured to true. Otherwise sets *measured to false. Each cell then has an estimate of its own,
- * and the function returns the estimate that is nearest to the density of its cell. NaN: unknown.
- */
+ * *measured to true. Otherwise sets *measured to false. Each cell then has its own estimate, and
+ * the function returns that of the cell whose density is closest to its estimate. NaN: unknown. */
 double ddp_plot_break_even(const struct ddp_plot_group *group, int series, bool *measured);
 
 /* The strategies of the training runs of all sources. */

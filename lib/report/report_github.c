@@ -57,9 +57,9 @@ static void cells_of(const struct ddp_record *r, enum ddp_cell_state state, cons
     ddp_strbuf_add(out, "\n");
 }
 
-/* Adds an annotation with the cells and training runs of base that were not judged. The reason of
- * the verdict names the cells and training runs that only new has. end() adds this reason as a
- * notice. */
+/* Adds an annotation with the cells and training runs of base that were not judged. Items that
+ * only the new result has are left out here, because the reason of the verdict names them, which
+ * end() adds as a notice. */
 static void unjudged(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_verdict_record *v = r->verdict;
@@ -69,7 +69,7 @@ static void unjudged(const struct ddp_record *r, struct ddp_strbuf *out)
     if (count == 0)
         return;
     title(r, "warning", out);
-    ddp_strbuf_addf(out, "not judged, %zu in base:", count);
+    ddp_strbuf_addf(out, "%zu not judged of base:", count);
     for (size_t i = 0; i < v->unjudged.count && named < NAMED; i++) {
         const struct ddp_unjudged *item = &v->unjudged.items[i];
         if (!item->base)

@@ -1,7 +1,7 @@
-/* This table is drawn on a terminal. It fits the width of the terminal and shows each point as soon
- * as the point is measured. Rows are in the order of the plan if the terminal obeys escape codes,
- * and otherwise in the order of measurement. report.c and screen_svg.c use the table. Commands also
- * print other lists with ddp_terminal_entry.
+/* The table of points and epochs on a terminal. It fits the width of the terminal and shows each
+ * point as soon as the point is measured. Rows are in the order of the plan if the terminal obeys
+ * escape codes, and otherwise in the order of measurement. report.c and screen_svg.c use the table.
+ * Commands also print other lists with ddp_terminal_entry.
  *
  * A line above the columns has the settings that are equal in all rows, and only settings that vary
  * have columns. Below the rows, one line has the best bus bandwidth, one line says how much was
@@ -24,7 +24,7 @@ extern "C" {
 
 #define DDP_TERMINAL_COLUMNS 32 /* Largest number of columns of a table. */
 
-/* The table to which the last printed row belongs. */
+/* The kinds of tables. NONE: the next row begins a table. */
 enum ddp_terminal_section { DDP_SECTION_NONE, DDP_SECTION_POINTS, DDP_SECTION_TRAIN };
 
 /* Initialise it with ddp_terminal_table_init. */
@@ -59,8 +59,6 @@ void ddp_terminal_table_end(struct ddp_terminal_table *t, const struct ddp_termi
 void ddp_terminal_table_pause(struct ddp_terminal_table *t, const struct ddp_terminal *terminal,
                               struct ddp_strbuf *out);
 
-/* The following functions make parts of the table. Each adds whole lines of at most `width`
- * characters. Only commands and names of documents may be longer, because they are not broken. */
 /* Adds a text in a style (NULL: none) and breaks the text at spaces, unless `width` is 0. */
 void ddp_terminal_line(struct ddp_strbuf *out, int width, const char *style, const char *fmt, ...)
     DDP_PRINTF(4, 5);
@@ -70,6 +68,8 @@ void ddp_terminal_line(struct ddp_strbuf *out, int width, const char *style, con
  * same file. */
 void ddp_terminal_entry(FILE *out, const char *head, const char *mark, const char *style,
                         int column, const char *text);
+/* The following functions make parts of the table. Each adds whole lines of at most `width`
+ * characters. Only commands and names of documents may be longer, because they are not broken. */
 /* Add the head of a training run, and the row of its epoch `index`. A baseline run has no head.
  * `task` is the member of struct ddp_terminal_table. If `task` already has the first line of the
  * head, this line is left out. Otherwise the line is stored in `task`. */

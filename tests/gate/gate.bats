@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # gate and compare: outcomes, exit codes and outputs, with child processes whose times are known.
 # jobs: 3
-# shellcheck disable=SC2154 # stderr: bats
+# shellcheck disable=SC2034,SC2154 # runs, pairs: helpers.bash; stderr: bats
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -113,7 +113,7 @@ teardown_file() {
         [ "$status" = 12 ]
         grep -q '^INCONCLUSIVE: .*ping-pong' <<<"$output"
     done
-    pairs= gate --base "$fake --points a=10 --pingpong 100" --new "$fake --points a=12 --pingpong 100" --pairs 5
+    pairs="" gate --base "$fake --points a=10 --pingpong 100" --new "$fake --points a=12 --pingpong 100" --pairs 5
     [ "$status" = 10 ]
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # gate --selftest, and the use of the noise floor that it stores, with child processes of known times.
-# shellcheck disable=SC2154 # stderr: bats
+# shellcheck disable=SC2034,SC2154 # runs, pairs: helpers.bash; stderr: bats
 bats_require_minimum_version 1.5.0
 
 # Runs a self-test that stores a floor: 29 A/A gates and two with a delay, six pairs each, without noise.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # gate and compare judge training runs: their step times as cells, their accuracies over seeds.
-# shellcheck disable=SC2154 # stderr: bats
+# shellcheck disable=SC2034,SC2154 # runs, pairs: helpers.bash; stderr: bats
 bats_require_minimum_version 1.5.0
 
 setup() {

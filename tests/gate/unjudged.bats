@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # gate and compare never pass if they could not judge a document, a cell or a training run of base.
 # The fake command's --train writes training runs without epochs, which have neither a time nor an accuracy.
-# shellcheck disable=SC2154 # stderr: bats
+# shellcheck disable=SC2034,SC2154 # runs, pairs: helpers.bash; stderr: bats
 bats_require_minimum_version 1.5.0
 
 setup() {

@@ -341,7 +341,7 @@ static int body_alloc(struct ddp *d, void *arg, struct ddp_err *err)
         ddp_free(d, again);
     }
     void *none = NULL;
-    CHECK_FAILS(DDP_ENOMEM, "do", ddp_alloc(d, (size_t)1 << 30, &none, refused));
+    CHECK_FAILS(DDP_ENOMEM, "1 GiB", ddp_alloc(d, (size_t)1 << 30, &none, refused));
     CHECK(none == NULL);
     if (ddp_size(d) > 1)
         CHECK_FAILS(DDP_EMISMATCH, "alloc", ddp_alloc(d, (size_t)ddp_rank(d) + 1, &none, refused));

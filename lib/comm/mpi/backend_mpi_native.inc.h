@@ -6,8 +6,8 @@
  *
  * MPI has no average. For an average of f32 or of a 64-bit type, MPI sums, and this file then
  * divides the sums. This file divides floats of 16 and 8 bits before MPI sums them, so that partial
- * sums do not overflow. MPI sums smaller integers as 64-bit integers, WIDE_COUNT elements at a
- * time, and this file divides the sums and truncates toward zero.
+ * sums do not overflow. MPI sums integers of at most 32 bits as 64-bit integers, WIDE_COUNT
+ * elements at a time, and this file divides the sums and truncates toward zero.
  *
  * MPI's in-place reduce-scatter stores the result at the start of the buffer, but coll.h requires
  * the result in this rank's chunk. Therefore MPI stores the result in scratch memory, and this file
@@ -36,8 +36,8 @@ static void combine(void *in, void *inout, int len, enum ddp_dtype dtype, enum d
     combine_device->reduce(&r);
 }
 
-/* MPI passes the type to the function, but not the operation. Therefore each pair of type and
- * operation has a function of its own. */
+/* MPI passes neither the operation nor our type to the function: f16 and bf16, for example, have
+ * the same MPI type. Therefore each pair of type and operation has a function of its own. */
 #define COMBINE(name, dtype, op)                                                                   \
     static void name(void *in, void *inout, int *len, MPI_Datatype *type)                          \
     {                                                                                              \
