@@ -546,7 +546,7 @@ static void explain_straggler(FILE *out)
         "and causes together, and if it costs at least 3 % of the time. A delay must also "
         "exceed twice the ping-pong and the error of the clocks. The core time is read at most "
         "once per millisecond. It is the time that has passed minus the processor time of the "
-        "rank. A rank that waits for other ranks gives up its core. This time does not count. "
+        "rank. A rank that waits for other ranks gives up its core, and this time does not count. "
         "On a busy machine, cores are taken from all ranks. Then the cause is core only if the "
         "rank lost a larger fraction of its time than the others.",
         0, out);

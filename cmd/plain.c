@@ -26,12 +26,12 @@ static const struct ddp_exit_row exit_rows[] = {
     {64, "wrong command line"},
     {65, "an input file is malformed"},
     {66, "an input file is missing"},
-    {69, "a library, device or feature is unavailable, or a command of gate failed"},
+    {69, "a library, device or feature is unavailable, or a command that gate runs failed"},
     {70, "internal error"},
     {71, "not enough memory"},
     {73, "an output file cannot be created"},
     {74, "a file cannot be read or written"},
-    {76, "ranks, hosts or builds disagree, or the processes would be separate jobs"},
+    {76, "ranks, hosts or builds disagree, or the backend cannot join the processes into one job"},
     {77, "permission denied"},
     {78, "a configuration is invalid"},
     {141, "the reader of stdout closed the pipe; no message reports this"},
@@ -67,10 +67,12 @@ const char ddp_units_text[] =
     "1.5G are fine; KB is kB, and k, m, g, t and p alone also stand for K, M, G, T\n"
     "and P. A size is a whole number of bytes below 2^63, without spaces. Anything\n"
     "else is an error: nothing is rounded or clamped.\n\n"
-    "Bandwidths: 1 GB/s is 1e9 bytes per second. Sizes in tables are bytes.\n\n"
-    "Times: in tables, the unit in the heading of the column; microseconds under JSON\n"
-    "keys that end in _us; seconds in options. A value that does not exist is - in\n"
-    "tables and null in JSON, never 0.\n";
+    "Bandwidths: 1 GB/s is 1e9 bytes per second. Sizes without a unit\n"
+    "are bytes.\n\n"
+    "Times: the unit is in the cell or in the heading of the column. JSON keys that\n"
+    "end in _us are in microseconds. Options are in seconds unless their help names\n"
+    "another unit. A value that does not exist is - in tables and null in JSON, never\n"
+    "0.\n";
 
 bool ddp_topic_print(const struct ddp_topic *topics, size_t count, const char *name, FILE *out)
 {

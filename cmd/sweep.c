@@ -157,8 +157,8 @@ const struct ddp_cmd ddp_cmd_sweep = {
         "With backend nccl a run that sets no number of ranks gets one rank per GPU, at\n"
         "most 8. A run with more ranks than mpiexec started is left out with a warning. A\n"
         "run that its ranks find impossible is left out with a warning, too, and the exit\n"
-        "code is then 69. If a run is found to be impossible for another reason before\n"
-        "its ranks are started, the sweep ends at once.\n",
+        "code is then 69. If a run is found to be impossible before its ranks are\n"
+        "started, for another reason than too many ranks, the sweep ends at once.\n",
     .examples = "  ddpbench sweep configs/quick.json --json today.json\n"
                 "  ddpbench sweep configs/full.json --dry-run\n"
                 "  mpiexec -n 16 ddpbench sweep configs/cluster.json --json cluster.json\n",

@@ -41,9 +41,9 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
                        "the first free one of the eight ports after MASTER_PORT)"},
     [DDP_CONF_SECRET] =
         {"DDPBENCH_SECRET",
-         "secret of a job, the same on all ranks, at least 16 characters; rank 0 refuses processes "
-         "that do not know it (default: rank 0 listens only on the address of MASTER_ADDR, and "
-         "accepts every process)"},
+         "secret of a job whose ranks meet over TCP, the same on all ranks, at least 16 "
+         "characters; rank 0 refuses processes that do not know it (default: rank 0 listens only "
+         "on the address of MASTER_ADDR, and asks for no proof)"},
     [DDP_CONF_JOB] = {"DDPBENCH_JOB", "id of a job; --hosts sets it for the ranks that it starts"},
     [DDP_CONF_NCCL_LIB] = {"DDPBENCH_NCCL_LIB",
                            "library to load for NCCL (default: the libnccl.so.2 that the loader "

@@ -25,8 +25,8 @@
 #define MAX_VALUES (16u << 20)
 
 /* Returns `item`. If it is NULL, there was no memory for it, and the function marks the object or
- * array as incomplete. Printing a marked document fails. cJSON uses the field `valueint` of the
- * mark only for numbers. */
+ * array as incomplete. Printing a marked document fails. The mark is in the field `valueint`, which
+ * cJSON uses only for numbers. */
 static cJSON *added(cJSON *obj, cJSON *item)
 {
     if (!item && obj)

@@ -279,8 +279,9 @@ static int parse_field(const struct ddp_opt *row, const char *text, void *field,
     return DDP_EINTERNAL;
 }
 
-/* Sets the field of a row from text. Fails if `text` is not NULL for a flag, or NULL for another
- * option. A list keeps its items if `appends` is true. Error messages contain the option's name. */
+/* Sets the field of a row from text. `text` must be NULL for a flag and only for a flag; otherwise
+ * the function fails. A list keeps its items if `appends` is true. Error messages contain the
+ * option's name. */
 static int set_field(const struct ddp_opt *row, void *values, const char *text, bool appends,
                      struct ddp_err *err)
 {

@@ -7,8 +7,10 @@
  * exchange the K chunks in turn. With --check once, the last timed exchange is verified. With
  * --check all, the exchange of every iteration is verified.
  *
- * If results are verified, a burst follows (verify_burst.h). Gradients on a device and large first
- * chunks (ddp_exchange_burst_count) get no burst.
+ * If results are verified, a burst of exchanges of the first chunk follows (verify_burst.h).
+ * Without
+ * --partial this chunk is the whole gradient. A gradient on a device or a large first chunk
+ * (ddp_exchange_burst_count) gets no burst.
  *
  * At the end the *baselines* are measured for comparison. They are dense exchanges of the whole
  * buffer in f32 and in f16. Baselines are left out if options->no_baselines is set, if only one

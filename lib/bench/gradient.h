@@ -33,8 +33,8 @@ int ddp_gradient_create(const struct ddp_string_list *source, uint64_t seed,
                         struct ddp_gradient **out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gradient_destroy(struct ddp_gradient *g);
 /* Writes elements [first, first + n) of the gradient of `rank` in `step` to the array `out` [n].
- * ranks: number of ranks. Ranks that replay the same file read different rows (base/npy.h). Fails
- * only if a file cannot be read. */
+ * ranks: number of ranks. Ranks that replay the same file read different rows if it has enough rows
+ * (base/npy.h). Fails only if a file cannot be read. */
 int ddp_gradient_draw(struct ddp_gradient *g, int rank, int ranks, uint64_t step, size_t first,
                       float *out, size_t n, struct ddp_err *err) DDP_MUST_CHECK;
 /* Rounds x[n] to multiples of the unit ddp_gradient_step(), and limits their magnitude to 4096

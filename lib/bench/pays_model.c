@@ -255,8 +255,8 @@ static bool is_smaller(const struct model *x, int i)
     return x->method[i].least_bytes < x->method[x->baseline].least_bytes;
 }
 
-/* True if method i pays: it sends less than the baseline, and the end of its interval shows that it
- * is at least 1 % faster than every method that does not send less. */
+/* True if method i pays: it sends less than the baseline, and the upper end of its interval is more
+ * than 1 % below the lower end of the interval of every method that does not send less. */
 static bool pays(const struct model *x, const struct step *steps, int i)
 {
     if (!is_smaller(x, i))
@@ -408,8 +408,8 @@ static void answer_no(const struct model *x, const struct ddp_pays_speed *link,
     add_doubt(x, best, out, bytes);
 }
 
-/* Sets `first` and `answer`. If the interval of another method that pays overlaps with that of the
- * first, the answer names both. */
+/* Sets `first` and `answer`. The answer also names every other method that pays and whose interval
+ * overlaps with that of the first. */
 static void answer(const struct model *x, const struct ddp_pays_speed *link,
                    const struct step *steps, const struct ddp_pays_method *methods,
                    struct ddp_pays_link *out)
@@ -429,7 +429,8 @@ static void answer(const struct model *x, const struct ddp_pays_speed *link,
         if (i != first && methods[i].pays && steps[i].ns[LOW] <= steps[first].ns[HIGH])
             ddp_text_append(out->answer, sizeof out->answer, "%s%s", equal++ ? ", " : " (or ",
                             x->method[i].spec->text);
-    ddp_text_append(out->answer, sizeof out->answer, "%s is fastest, ", equal ? ")" : "");
+    ddp_text_append(out->answer, sizeof out->answer, "%s is the fastest that pays, ",
+                    equal ? ")" : "");
     add_speedup(x, steps, first, out->answer, sizeof out->answer);
     add_accuracy(x, first, out->answer, sizeof out->answer);
     add_doubt(x, first, out->answer, sizeof out->answer);

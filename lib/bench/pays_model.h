@@ -19,8 +19,8 @@
  *
  * If the exchange was measured on the link itself (GBps is NaN), the step takes compute + B *
  * measured time. The break-even speeds are then computed for a link with the least bytes of the
- * method and no latency. The arithmetic is the measured time in shared memory, and otherwise only
- * encoding and decoding.
+ * method and no latency. If the ranks share memory, the arithmetic is the measured time of the
+ * exchange. Otherwise it is only encoding and decoding.
  *
  * The interval of a step covers only the error of the measurement, not of the model. */
 #ifndef DDP_BENCH_PAYS_MODEL_H

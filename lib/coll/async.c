@@ -179,7 +179,7 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
         } else {
             /* Without shared memory, waits of the progress thread sleep, so that the rank can
              * compute on the core. Waits on the side channel (comm->control) need not sleep. Only
-             * communicators of backend nccl have a side channel, and its ranks compute on GPUs. */
+             * communicators of backend nccl have comm->control, and its ranks compute on GPUs. */
             all[i]->sleeps_in_waits = all[i] != async->comm->control;
         }
     }

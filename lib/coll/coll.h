@@ -138,7 +138,7 @@ const struct ddp_coll_alg *ddp_coll_find(enum ddp_coll coll, const char *name);
 int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *comm,
                       const struct ddp_coll_shape *shape, struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets *cost to the cost of one call on `ranks` ranks. These ranks need not exist. With more than
- * 256 ranks, the counted figures may miss a few bytes. */
+ * 256 ranks, the counted messages and bytes may be too small, for trees by far. */
 void ddp_coll_cost_of(const struct ddp_coll_alg *alg, int ranks, const struct ddp_coll_shape *shape,
                       struct ddp_coll_cost *cost);
 /* Returns the algorithm that `auto` uses for this shape. The choice does not depend on measurements

@@ -60,8 +60,9 @@ static struct ddp_coll_args args_of(const struct ddp_coll_shape *shape, int rank
 }
 
 /* Counts the messages and bytes of all ranks. With more than ALL ranks, counts only the first ENDS
- * and the last ENDS ranks. In each algorithm, the other ranks send as much as these ranks, or a few
- * bytes less. */
+ * and the last ENDS ranks. In rings and pairwise exchanges, the other ranks send as much as these
+ * ranks, or a few bytes less. In a tree, another rank may send more, so the counts may be too
+ * small. */
 static void count(const struct ddp_coll_alg *alg, int ranks, const struct ddp_coll_shape *shape,
                   struct ddp_coll_cost *cost)
 {
@@ -109,7 +110,7 @@ static double chunks_taken(enum ddp_coll coll, double n, bool in_place)
         return 2 * (n - 1 + own);
     case DDP_BARRIER:
         return 0;
-    default: /* send-recv, and all-reduce if each rank combines one chunk */
+    default: /* send-recv, and all-reduce if each rank combines 1/n of the elements */
         return 2 * n;
     }
 }

@@ -18,7 +18,7 @@ extern "C" {
  * the inputs were divided before (struct ddp_reduction). */
 struct ddp_ring_sum {
     struct ddp_chunks chunks;
-    const struct ddp_reduction *reduction; /* `landing` must fit the longest chunk */
+    const struct ddp_reduction *reduction; /* `landing` is that of the longest chunk */
     const void *input;                     /* [chunks.count], in the accumulator type */
     void *result;                          /* [count of chunk r]; may be chunk r of `input` */
     /* `whole` [chunks.count]: the partial sum of chunk c is stored in chunk c of this array.

@@ -100,8 +100,8 @@ struct ddp_backend {
     /* Opens a group. The caller has set rank, size and world_rank of `child`. */
     int (*group)(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err);
     /* A barrier by the backend itself. ddp_comm_barrier may use the barrier of comm->control or of
-     * comm->hosts->local instead. A benchmark then also calls this member, because this barrier may
-     * release the ranks closer together. */
+     * comm->hosts->local instead. If comm->control is set and has no shared memory, a benchmark
+     * also calls this member, because this barrier may release the ranks closer together. */
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
     /* Implements ddp_comm_allgather_bytes. */
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,

@@ -253,9 +253,9 @@ static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
 }
 
 /* Returns the communicator that carries the barriers and all-gathers of comm. If comm has a side
- * channel, this function chooses for the side channel instead of comm. If all ranks share the
- * memory of one host, it returns the shm communicator of the host, because the waits of this
- * communicator have a deadline. Otherwise it returns comm or the side channel itself. */
+ * channel, the following applies to the side channel instead of comm. If all ranks share the memory
+ * of one host, returns the shm communicator of the host, because its waits have a deadline.
+ * Otherwise returns comm (or the side channel) itself. */
 static struct ddp_comm *by_memory(struct ddp_comm *comm)
 {
     if (comm->control != NULL)

@@ -6,7 +6,7 @@
 
 const struct ddp_compressor ddp_comp_oktopk = {
     .name = "oktopk",
-    .summary = "sums the top-K of all ranks, keeps the top-K sums; a rank sends under 6 K numbers",
+    .summary = "sums the top-K of all ranks, keeps the top-K sums; sends fewer than 6 x K numbers",
     .train_summary = "the largest summed gradients (a share D of all); each rank keeps the "
                      "rest for later",
     .argument_help = "D",

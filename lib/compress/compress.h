@@ -172,10 +172,10 @@ struct ddp_compress_spec ddp_compress_with(const struct ddp_compressor *compress
                                            double argument);
 /* Returns the compressor of this name, or NULL. */
 const struct ddp_compressor *ddp_compressor_find(const char *name);
-/* Returns the largest legal clip for fp16 values that were multiplied by `scale`. fp16 reduces a
- * larger clip to this limit. If `scale` is 1/P, the sum of P values within the limit is finite in
- * f16, even if every partial sum is rounded. If `scale` is 1, the limit is the largest finite
- * f16. */
+/* Returns the largest magnitude to which fp16 may clip values that were multiplied by `scale`. fp16
+ * reduces a larger clip to this limit. If `scale` is 1/P, the sum of P values within the limit is
+ * finite in f16, even if every partial sum is rounded. If `scale` is 1, the limit is the largest
+ * finite f16. */
 double ddp_compress_f16_limit(double scale);
 /* Returns the part of `text` that begins with a modifier such as "+sr", or the end of `text`. The
  * sign of an exponent, as in 1e+3, does not begin a modifier. */

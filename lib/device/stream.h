@@ -54,8 +54,8 @@ struct ddp_stream_ops {
 
     int (*event_create)(struct ddp_event **out, struct ddp_err *err) DDP_MUST_CHECK;
     void (*event_destroy)(struct ddp_event *e);
-    /* The event occurs when all work that is on the stream now is done. Recording the event again
-     * replaces the earlier recording. */
+    /* The event occurs when the stream has done all work that was put on it before. Recording the
+     * event again replaces the earlier recording. */
     void (*event_record)(struct ddp_event *e, struct ddp_stream *s);
     /* Work that is put on s after this call waits for the event. */
     void (*event_await)(struct ddp_stream *s, struct ddp_event *e);
@@ -67,8 +67,8 @@ struct ddp_stream_ops {
     /* Work that is put on s after hold() waits until release() is called. The caller can thus put
      * several pieces of work on the stream before the first one begins. s must be idle when hold()
      * is called. Between the two calls the caller must not wait for s, and must put at most about
-     * 100 pieces of work on s. Otherwise one of these calls might never return. On the CPU, whose
-     * streams work at once, both functions do nothing. */
+     * 100 pieces of work on s. Otherwise the wait or the last piece of work might block forever. On
+     * the CPU, whose streams work at once, both functions do nothing. */
     void (*hold)(struct ddp_stream *s);
     void (*release)(struct ddp_stream *s);
 

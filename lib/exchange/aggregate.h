@@ -79,8 +79,9 @@ const struct ddp_aggregate *const *ddp_aggregates(void);
 extern const struct ddp_aggregate ddp_aggregate_scatter, ddp_aggregate_gather;
 
 /* Plans the collectives of a placement. Not collective. Returns DDP_EUSAGE if the algorithm is
- * unknown or one of the collectives has no algorithm of this name. Returns DDP_EUNAVAIL if the
- * algorithm does not support this communicator or array, and DDP_ENOMEM if memory runs out. */
+ * unknown or if the reduce-scatter or the all-gather of the placement has no algorithm of this
+ * name. Returns DDP_EUNAVAIL if the algorithm does not support this communicator or array, and
+ * DDP_ENOMEM if memory runs out. */
 int ddp_aggregation_create(const struct ddp_aggregate *how, const struct ddp_aggregate_setup *setup,
                            struct ddp_aggregation **out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_aggregation_destroy(struct ddp_aggregation *a);

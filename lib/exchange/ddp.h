@@ -191,11 +191,11 @@ int ddp_all_reduce_parameters(struct ddp *d, const struct ddp_call *call,
  * into buckets of pack_elements elements (0: a single bucket). Only the bucket that fills last may
  * be shorter. A tensor may span several buckets. As soon as the last element of a bucket is ready,
  * a progress thread reduces and unpacks the bucket while the backward pass fills the next one.
- * Arrays that are adjacent in memory are reduced in place, without packing, if they lie at the same
- * offset of registered memory on all ranks, or in private memory on all ranks. Usage: create the
- * bucketer once. In each step call ddp_bucketer_ready for n-1, ..., 0 and then ddp_bucketer_finish.
- * When ddp_bucketer_finish returns, every array holds its result. Other collectives may run between
- * these calls. */
+ * The arrays are reduced in place, without packing, if all of them are adjacent in memory, and if
+ * they lie at the same offset of registered memory on all ranks, or in private memory on all ranks.
+ * Usage: create the bucketer once. In each step call ddp_bucketer_ready for n-1, ..., 0 and then
+ * ddp_bucketer_finish. When ddp_bucketer_finish returns, every array holds its result. Other
+ * collectives may run between these calls. */
 struct ddp_bucketer;
 /* Creates a bucketer. Collective over call->group; call may be NULL and call->each is ignored. The
  * arrays and the group must outlive the bucketer. Errors as for ddp_all_reduce, and DDP_EUSAGE if
@@ -279,10 +279,10 @@ int ddp_sync_begin_step(struct ddp_strategy *s, size_t images, size_t global, do
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Reports that the gradients of `tensor` and of all tensors after it are final. The caller must not
  * access these gradients until ddp_sync_finish returns. With `overlap`, the progress thread
- * exchanges a bucket as soon as all its tensors are reported. Otherwise this call exchanges the
- * bucket. ddp_sync_finish exchanges the other buckets, so a caller need not report tensors. Errors:
- * DDP_EUSAGE if the tensor is out of range or not below the last reported tensor, or if no step has
- * begun. */
+ * exchanges a bucket as soon as all its tensors are reported. Without `overlap`, this call
+ * exchanges such a bucket. ddp_sync_finish exchanges the other buckets, so a caller need not report
+ * tensors. Errors: DDP_EUSAGE if the tensor is out of range or not below the last reported tensor,
+ * or if no step has begun. */
 int ddp_sync_ready(struct ddp_strategy *s, int tensor, struct ddp_err *err) DDP_MUST_CHECK;
 /* Completes the exchange of gradients. Errors: DDP_EUSAGE if no step has begun. */
 int ddp_sync_finish(struct ddp_strategy *s, struct ddp_err *err) DDP_MUST_CHECK;

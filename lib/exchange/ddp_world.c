@@ -16,8 +16,8 @@
 #include "launch/launcher.h"
 
 /* Finds the folder of the backend modules. given: the folder that the user named, or NULL. If it is
- * NULL, the search begins in the folder of the library, or of the program that contains the
- * library. */
+ * NULL, takes the folder $DDPBENCH_MODULE_DIR or, if this is not set, begins the search in the
+ * folder of the library, or of the program that contains the library. */
 static void find_modules(const char *given, char *out, size_t out_bytes)
 {
     Dl_info self = {0};

@@ -23,8 +23,8 @@
  * answer only after a right proof, and otherwise continues its search. The secret itself is never
  * sent. Without a secret, any process that can connect may take the place of a rank. Therefore the
  * ranks then listen only on the address of MASTER_ADDR and on the addresses that they use to reach
- * it. Exception: a host name other than "localhost" may resolve only to loopback addresses on rank
- * 0's host. If MASTER_ADDR is such a name, the ranks of this host listen on all addresses.
+ * it. Exception: if MASTER_ADDR is a host name other than "localhost" that resolves only to
+ * loopback addresses on rank 0's host, the ranks of this host listen on all addresses.
  *
  * The handshake protects only the joining of the job. The connections are not encrypted, and an
  * attacker who can change the packets of a connection can change its data. UCX and NCCL open

@@ -78,7 +78,8 @@ enum ddp_admission {
 /* Evaluates the bytes that have arrived (g->got). Reads and writes no socket. `where` is the
  * server's address for messages. Fills *refusal before it returns DDP_ADMISSION_REFUSE. Admits a
  * connection only if its hello has this job's token, a rank from 1 to size - 1 and a possible port
- * number. If the job has a secret, the client must also have sent a right proof. */
+ * number. If the job has a secret, the client must also have sent a right proof. If the job has no
+ * secret, the hello must not announce one. */
 enum ddp_admission ddp_admission_next(struct ddp_pending_connection *g,
                                       const struct ddp_job_key *key, const char *where,
                                       struct ddp_answer *refusal);

@@ -1,7 +1,8 @@
 /* Data sets: images and labels in memory, read from files or generated.
  *
- * The files are not trusted. MNIST and Fashion-MNIST are IDX files, plain or gzipped. Their magic
- * number, dimensions and length must agree exactly. The reader checks sizes before it allocates
+ * The files are not trusted. MNIST and Fashion-MNIST are IDX files, plain or gzipped. The magic
+ * number must name bytes and the expected number of dimensions, and the length must be the one that
+ * the dimensions give. The reader checks sizes before it allocates
  * memory. For CIFAR-10 see cifar.h. A generated set is marked as synthetic in every result. */
 #ifndef DDP_MODEL_DATASET_H
 #define DDP_MODEL_DATASET_H
@@ -23,7 +24,7 @@ struct ddp_images {
     int channels, height, width, classes;
 };
 struct ddp_dataset {
-    char name[24];  /* "custom" if the user's folder holds an unknown data set */
+    char name[24];  /* "custom" if the user named only a folder with an unknown data set */
     char path[256]; /* folder as given, possibly truncated; "" for a generated set */
     uint64_t hash;  /* FNV-1a 64 of train.pixels, train.labels, eval.pixels and eval.labels */
     bool synthetic;
@@ -34,7 +35,7 @@ struct ddp_dataset {
 struct ddp_dataset_request {
     const char *dir; /* NULL: DDPBENCH_DATA_DIR, else the first default folder that exists */
     bool named;      /* the user has named the data set, not only its folder */
-    int channels, height, width, classes; /* generated sets: shape of the images */
+    int channels, height, width, classes; /* those of the model; generated sets get them */
     size_t images;                        /* generated sets: training images; 0: the default */
     uint64_t seed;                        /* generated sets */
 };

@@ -5,7 +5,8 @@
 static int absent(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,
                   struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EUNAVAIL, "not built in: this ddpbench was built without CUDA and cuBLAS");
+    ddp_fail(err, DDP_EUNAVAIL,
+             "not built in: this ddpbench was built without CUDA or without cuBLAS");
     return ddp_hint(err, "install the CUDA toolkit and build with `make CUDA=1`");
 }
 

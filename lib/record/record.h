@@ -201,7 +201,7 @@ struct ddp_point {
     int64_t page_bytes;             /* Page size of the buffers. -1: unknown. */
     /* Kind of lower bound (bench/bound.h): "memory", "latency", "point-to-point" or "". */
     char bound_kind[24];
-    double bound_GBps;     /* Speed in the measurement of the bound. NaN below 64 KiB. */
+    double bound_GBps;     /* Measured speed of the bound: bytes / bound_ns. NaN below 64 KiB. */
     double bound_ns;       /* Lower bound of the time. */
     double bound_fraction; /* bound_ns / median. */
     /* The bound as measured before and after the point. bound_ns is the shorter of these two

@@ -40,7 +40,7 @@ static bool train_line(const struct ddp_train_run *run, char *out, size_t bytes)
             ddp_text_append(out, bytes, ", epoch %d", run->epochs[e].epoch);
     }
     if (found->rank >= 0 && found->bucket >= 0)
-        ddp_text_append(out, bytes, ", latest at bucket %d", (int)found->bucket);
+        ddp_text_append(out, bytes, ", with the longest delay at bucket %d", (int)found->bucket);
     add_sentence(found, "steps", out, bytes);
     return found->rank >= 0;
 }

@@ -154,7 +154,8 @@ static void add_best(struct ddp_page *page, const struct ddp_record *r)
     add_tile(page, figure, text);
 }
 
-/* Adds a tile with the shortest time of an operation on several ranks. */
+/* Adds a tile with the shortest time of an operation on several ranks. Ignores points with wrong
+ * data. */
 static void add_shortest(struct ddp_page *page, const struct ddp_record *r)
 {
     const struct ddp_point *least = NULL;

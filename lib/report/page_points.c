@@ -125,10 +125,15 @@ static void ratio_table(struct ddp_page *page, const struct ddp_plot_group *g, c
 
 static void speed_table(struct ddp_page *page, const struct ddp_plot_group *g, const char *label)
 {
-    static const struct ddp_page_column columns[] = {
-        {"time", false},          {"dense f32", false},           {"times as fast", false},
-        {"sent per rank", false}, {"break-even by bytes", false}, {"estimated", false},
-        {"measured", false},      {"pays below", false},          {"quality", true}};
+    static const struct ddp_page_column columns[] = {{"time", false},
+                                                     {"dense f32", false},
+                                                     {"times as fast", false},
+                                                     {"sent per rank", false},
+                                                     {"break-even by bytes", false},
+                                                     {"break-even estimated", false},
+                                                     {"break-even measured", false},
+                                                     {"pays below", false},
+                                                     {"quality", true}};
     open_table(page, g, label, columns, DDP_COUNT_OF(columns));
     for (size_t i = 0; i < g->count; i++) {
         const struct ddp_plot_cell *c = g->cells[i];

@@ -69,7 +69,7 @@ static void unjudged(const struct ddp_record *r, struct ddp_strbuf *out)
     if (count == 0)
         return;
     title(r, "warning", out);
-    ddp_strbuf_addf(out, "%zu not judged of base:", count);
+    ddp_strbuf_addf(out, "%zu of base not judged:", count);
     for (size_t i = 0; i < v->unjudged.count && named < NAMED; i++) {
         const struct ddp_unjudged *item = &v->unjudged.items[i];
         if (!item->base)

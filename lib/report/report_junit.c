@@ -1,4 +1,9 @@
-/* Slower cells, worse accuracies, wrong data, and runs that failed or were interrupted are
+/* JUnit XML, which most CI systems display. Each cell and each accuracy of a verdict is a test
+ * case. Without a verdict, each point and each training run is a test case. The time of the suite
+ * is the sum of the times of its cases. Attributes and elements follow the schema of Ant's JUnit
+ * task, except that a case may be skipped and may have output.
+ *
+ * Slower cells, worse accuracies, wrong data, and runs that failed or were interrupted are
  * failures. Uncertain cells and accuracies are reported as skipped, and so are cells and training
  * runs that are missing or not judged. A CI therefore does not count them as passed. */
 #include <math.h>

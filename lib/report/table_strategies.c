@@ -41,7 +41,7 @@ static const struct column {
 static const char legend[] =
     "accuracy: the mean over a run's last 3 epochs, averaged over the "
     "runs; lowest, highest: accuracy of the worst and of the best run; reference: "
-    "the first row with dense, of the same task and number of ranks if there is one; differs: "
+    "the row with dense, or else the first row, of this task and number of ranks; differs: "
     "accuracy minus the reference's; speed-up, eff: relative to one rank; "
     "x faster: step time of the "
     "reference over that of this row; pays: if a rank's link is slower "

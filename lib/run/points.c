@@ -56,7 +56,7 @@ static int make_plans(struct ddp_collective_values *v, const char *backend, int 
         points += plan->count;
     }
     if (points == 0 && !may_be_empty)
-        return ddp_fail(err, DDP_EUSAGE, "no point remains without %s: %s",
+        return ddp_fail(err, DDP_EUSAGE, "all points are left out (%s): %s",
                         v->plans[0].small[0].what, v->plans[0].small[0].reason);
     return 0;
 }

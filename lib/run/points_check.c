@@ -47,7 +47,8 @@ static void add_note(struct ddp_collective_values *v)
 /* Turns the parsed options into bench options. By default, --precision and --max-time decide when a
  * point ends. With -n or --block, the number of iterations is fixed, and these two options apply
  * only if the user gave them. Returns DDP_EUSAGE for a malformed --inject-delay or --arrival, for
- * --precision with --block, and for --arrival with --start window. */
+ * --precision with --block, and for --arrival with --start window. Adds a note to the record if a
+ * delay is injected, ranks arrive at different times or blocks are timed. */
 static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *rows,
                       const struct ddp_opt_result *parsed, struct ddp_err *err)
 {

@@ -11,8 +11,9 @@
 #include "run/command.h"
 
 /* Every rank except rank 0 waits this long before it prints an error, so that rank 0 prints first.
- * A rank that has printed an error waits twice as long before it exits, because some launchers end
- * the other ranks when the first rank fails. */
+ * A rank whose error the other ranks do not know waits twice as long before it exits, because some
+ * launchers end the other ranks when the first rank fails. It waits only once if world_launched.c
+ * has printed the error. */
 #define DDP_RANK_ERROR_DELAY_US 300000
 
 /* If all ranks know an error, rank 0 prints it, and the other ranks wait this long before they

@@ -373,9 +373,10 @@ static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *er
 
 /* Estimates how many more seconds the present run and the later runs will take. `done` is the
  * fraction of its steps that the present run has done. All runs of a strategy get the same
- * estimate. It is the extrapolated time of the present run if `done` is at least LEAST_PART, else
- * the time of the strategy's last finished run, else the mean of the known times. Returns NaN if no
- * run has finished and `done` is below LEAST_PART. */
+ * estimate. For the strategy of the present run, it is the extrapolated time of this run if `done`
+ * is at least LEAST_PART. Otherwise it is the time of the strategy's last finished run, or the mean
+ * of the known times if there is none. Returns NaN if no run has finished and `done` is below
+ * LEAST_PART. */
 static double seconds_left(const struct observer *o, double done)
 {
     const struct ddp_train_values *v = o->v;
@@ -477,8 +478,8 @@ static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v,
 
 /* If there are several runs and several ranks, rank 0 first trains a few steps alone for each seed,
  * because speed-ups are relative to one rank. Measures the memory-copy speed before the training
- * and again after it, because a training may take hours. In a sweep, only the first item of a
- * launch group measures this speed. */
+ * and again after it, because a training may take hours. In a sweep, the items of a launch group
+ * after the first successful one do not measure this speed again. */
 static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
 {
     const struct ddp_train_values *v = values;

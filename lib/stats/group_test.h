@@ -57,7 +57,7 @@ extern "C" {
 
 enum ddp_group_end {
     DDP_GROUP_RUNNING,
-    DDP_GROUP_CLEAN,       /* no group of the last screen was slow */
+    DDP_GROUP_CLEAN,       /* no group of the last screen was slow, or no pair is left */
     DDP_GROUP_LIMIT,       /* the limit of the rounds was reached before a clean screen */
     DDP_GROUP_UNEXPLAINED, /* three passes in a row had slow groups, but confirmed no fault */
     DDP_GROUP_TOO_MANY,    /* too many suspects, slow groups or very fast groups */

@@ -38,7 +38,7 @@ struct ddp_noninferior_rule {
 
 struct ddp_noninferior {
     size_t seeds;           /* number of differences */
-    double mean, deviation; /* of the differences; NaN: none, or for the deviation only one */
+    double mean, deviation; /* of the differences; NaN: too few (1 or 2 are needed) */
     double lower, upper;    /* one-sided bounds of the mean; NaN with fewer than 2 differences */
     enum ddp_noninferior_state state;
     /* Number of seeds with which the test would decide, estimated from the mean and the deviation.

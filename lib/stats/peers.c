@@ -74,7 +74,7 @@ static int covering(const struct search *s, size_t i, int *one)
     return n;
 }
 
-/* Returns effect p: the median difference between the level and the values that no other effect
+/* Returns effect p: the median difference between the level and the values that only effect p
  * covers. If there are no such values, uses all values that p covers. `pass` is a pass, or -1 for
  * the medians over the passes. */
 static double effect_of(const struct search *s, int p, int pass, double level)

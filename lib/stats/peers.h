@@ -78,7 +78,7 @@ struct ddp_peers {
     double scatter; /* standard deviation of the median of a value's passes; NaN: unknown */
     /* The smallest effects that the search would find with a probability of 90 %. detectable_value
      * is for an effect on one value. detectable_unit is for an effect on one direction of a unit,
-     * or on a unit if the values are not directed. If every value belongs to one unit,
+     * or on a unit if the values are not directed. If no value belongs to a path between two units,
      * detectable_unit is equal to detectable_value. INFINITY: there are too few values to compare.
      * detectable_unit is also INFINITY if the rule is not partial and a unit has no value in a
      * direction. */

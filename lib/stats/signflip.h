@@ -27,8 +27,9 @@ extern "C" {
 #define DDP_SIGNFLIP_MAX 40
 
 /* Sets *p to the probability that random signs give at least the observed statistic. *p is small if
- * most differences d [n] lie above zero, and 1 if all differences are zero or n is 0. n <=
- * DDP_SIGNFLIP_MAX. Returns 0, or -1 if memory is exhausted. */
+ * the sum of the differences d [n], each limited by the clip, lies far above zero, and 1 if all
+ * differences are zero or n is 0. n <= DDP_SIGNFLIP_MAX. Returns 0, or -1 if memory is exhausted.
+ */
 int ddp_signflip_p(const double *d, size_t n, double *p);
 
 /* Returns 2^-n, the smallest p value that n pairs can reach. */

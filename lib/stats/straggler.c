@@ -462,7 +462,7 @@ static void name(const struct ddp_straggler_sums *s, enum channel c, const struc
     fill_interval(s, c, out);
 }
 
-/* Finds a rank that its control group stopped for longer than all other ranks were stopped. */
+/* Finds a rank that its control group stopped for longer than any other rank. */
 static struct found test_throttled(const struct ddp_straggler_sums *s,
                                    const struct ddp_straggler_setup *setup)
 {

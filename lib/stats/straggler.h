@@ -21,8 +21,7 @@
  * Causes:
  *   - compute: the rank entered late, and its stolen time does not explain the delay.
  *   - core: the core was taken from the rank, by other programs, by a quota or by a hypervisor. A
- *     rank is also named if its control group stopped it for longer than all other ranks were
- *     stopped.
+ * rank is also named if its control group stopped it for longer than any other rank.
  *   - link: the ranks entered together, and the rank left late. This cause needs at least 3 ranks,
  *     because a link between 2 ranks belongs to both. All ranks must have the same role: in a
  *     broadcast, for example, healthy ranks leave at different times. The rank must leave later

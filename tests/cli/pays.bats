@@ -28,7 +28,7 @@ link() {
     [ "$(link 0 "0 < y['topk:0.01']['break_even_density'] < 0.5")" = True ]
     [ "$(link 1 "round(x['GBps']), x['latency_us'], any(y[q]['link_us'] > 1 for q in y)")" = "(125000, 0.005, False)" ]
     [ "$(grep -c "^# On " <<<"$output")" = 2 ]
-    says "On 0.001 Gbit/s, 1 us, topk:0.01 is fastest"
+    says "On 0.001 Gbit/s, 1 us, topk:0.01 is the fastest"
 }
 
 @test "the accuracy of the stored results; null where none was measured" {

@@ -388,8 +388,8 @@ static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
 }
 
 /* The leader calls this function when the deadline of its wait has passed. Fails with the error
- * that another rank is lost. This rank is the leader for which the oldest fragment waits or, if no
- * fragment is in transit, rank `rank` of this host. */
+ * that another rank is lost. The lost rank is the leader for which the oldest fragment waits or, if
+ * no fragment is in transit, rank `rank` of this host. */
 static int expired(struct hier_call *call, int rank, struct ddp_err *err)
 {
     const int leader = hier_waits_for(&call->between);

@@ -21,7 +21,8 @@ struct ddp_sparse_args {
     /* This rank's entries, with index < n. The call only reads them. Algorithm "direct" needs the
      * arrays in registered memory. */
     struct ddp_sparse mine;
-    float *result; /* [n]: set to the dense sum, which is zero if no rank has an entry */
+    float *
+        result; /* [n]: the dense sum; elements without a sum, or whose sum is not kept, become 0 */
     /* n: number of elements. most: upper limit for the number of entries of a rank, equal on all
      * ranks. k: number of sums that are kept. Only algorithms with `selects` use k, rejected and
      * scale. */
@@ -75,7 +76,7 @@ const struct ddp_sparse_alg *ddp_sparse_auto(const struct ddp_comm *comm, size_t
 
 /* Runs the algorithm. Collective. The flight recorder shows the call as an all-reduce of 8 bytes
  * per entry. Returns DDP_EDATA if the data from another rank is not a valid list, DDP_EINTERNAL if
- * "direct" gets private memory, or an error of the messages. */
+ * "direct" gets private memory, or the error of a message or of a wait. */
 static inline int ddp_sparse_run(struct ddp_comm *comm, const struct ddp_sparse_alg *alg,
                                  const struct ddp_sparse_args *args, void *scratch,
                                  struct ddp_err *err)

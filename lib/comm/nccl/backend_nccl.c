@@ -243,8 +243,9 @@ err_state:
     return rc;
 }
 
-/* Restricts this process to the processors near its GPU, before NCCL starts threads. Does nothing
- * under an outside launcher, because its user can choose the processors. */
+/* Restricts this thread, and the threads that it starts later, to the processors near its GPU. The
+ * caller calls this function before NCCL starts threads. Does nothing under an outside launcher,
+ * because its user can choose the processors. */
 static void move_near_gpu(const struct ddp_comm *comm, const struct ddp_nccl_world *w)
 {
     struct ddp_device_info info;

@@ -89,8 +89,8 @@ static void shm_finalize(struct ddp_comm *comm)
 {
     struct ddp_shm_state *state = ddp_shm_state_of(comm);
     struct ddp_shm_world *world = state->world;
-    /* The last rank that leaves resets the flags of the channel. After a failure no rank uses the
-     * channel again, so the flags stay as they are. */
+    /* The last rank that leaves resets the flags of the channel. After a failure, other ranks may
+     * still use the channel, and no rank opens it again. Therefore this rank does not leave it. */
     if (!ddp_segment_aborted(world->segment, NULL, NULL, NULL))
         ddp_shm_channel_leave(comm);
     if (comm->parent == NULL)

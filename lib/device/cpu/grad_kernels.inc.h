@@ -540,8 +540,8 @@ static struct rank find_rank(const float *x, size_t n, size_t rank, int32_t low)
  *
  * 2. Collect the *candidates*, the elements that reach the floor, in one pass.
  *
- * 3. Find the *cut*, the magnitude of the k-th largest candidate, with find_rank. Put the other
- * candidates back into the residual.
+ * 3. Find the *cut*, the magnitude of the k-th largest candidate, with find_rank. Select the k
+ * candidates that the cut determines, and put the others back into the residual.
  *
  * If the guess is a magnitude that many elements share (0, for example), the floor is set just
  * above this magnitude, so that these elements do not become candidates. If there are then fewer

@@ -278,9 +278,9 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 /* Parts of the scratch memory. words, last_words, sample, index and value are offsets in bytes, and
- * multiples of 256. Each tile has one word (select_ops.h) at `words` and one at `last_words`.
- * `words` is for the pass that copies the candidates or selects by threshold, and `last_words` for
- * the last pass of top-K. begin() sets the first `zeroed` bytes to 0. */
+ * multiples of 256. Each tile has one word (select_ops.h) at `words` and, for top-K, one at
+ * `last_words`. `words` is for the pass that copies the candidates or selects by threshold, and
+ * `last_words` for the last pass of top-K. begin() sets the first `zeroed` bytes to 0. */
 struct select_layout {
     ddp_sample_plan plan;
     size_t words, last_words, zeroed, sample, index, value, bytes;
