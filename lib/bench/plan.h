@@ -117,14 +117,14 @@ struct ddp_bench_plan {
  * example sizes, steps and names of algorithms. Returns DDP_EUSAGE if an option is invalid. */
 int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Makes the points for `backend`. ranks: number of ranks in the largest group, or of all ranks
- * without groups. There is one point for each possible combination of dtype, operation, method,
- * algorithm, number of chunks, placement and size. The size varies fastest. A plan may be empty if
- * all sizes are left out. available_bytes: memory of the host; -1: not known, or checked separately
- * (ddp_plan_fits). Release *out with ddp_plan_release. Returns DDP_EUSAGE if options contradict
- * each other or a listed size is too small, and DDP_EUNAVAIL if the user chose registered memory
- * and the backend has none. Returns DDP_ENOMEM if ranks * bytes_per_rank exceeds available_bytes;
- * the message shows the calculation. */
+/* Makes the points for `backend`. ranks: number of ranks in the largest group. If there are no
+ * groups, the number of all ranks. There is one point for each possible combination of dtype,
+ * operation, method, algorithm, number of chunks, placement and size. The size varies fastest. A
+ * plan may be empty if all sizes are left out. available_bytes: memory of the host; -1: not known,
+ * or checked separately (ddp_plan_fits). Release *out with ddp_plan_release. Returns DDP_EUSAGE if
+ * options contradict each other or a listed size is too small, and DDP_EUNAVAIL if the user chose
+ * registered memory and the backend has none. Returns DDP_ENOMEM if ranks * bytes_per_rank exceeds
+ * available_bytes; the message shows the calculation. */
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
                   struct ddp_err *err) DDP_MUST_CHECK;

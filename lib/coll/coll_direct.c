@@ -305,7 +305,8 @@ static int reduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
 /* All-reduce. The message is cut into one chunk per rank, as in reduce. Each rank combines its
  * chunk of all ranks' send buffers and stores the result in all ranks' recv buffers.
  *
- * The buffers have the same offset on all ranks, so a rank looks up all addresses once per plan and
+ * The buffers have the same offset on all ranks, so a rank looks up all addresses once per prepared
+ * call and
  * stores no offsets beside its flag. The stores are plain, because neither non-temporal stores nor
  * prefetches that request ownership of the lines are faster (results/notes/collectives.md). */
 

@@ -30,9 +30,9 @@ void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm);
 /* Estimates the offset again. Does nothing if all ranks read one clock. Takes 20 round trips
  * between rank 0 and each other host, so do not call it in timed regions. Collective. */
 int ddp_clocks_estimate(struct ddp_clocks *c, struct ddp_err *err) DDP_MUST_CHECK;
-/* Measures the offset of this rank's clock from rank 0's clock with messages, even if both ranks
- * run on one host. *error_ns becomes the bound of the error. Both results are 0 on rank 0. Returns
- * DDP_EUNAVAIL if the backend has no messages. Collective. */
+/* Measures with messages by how much rank 0's clock is ahead of this rank's clock, even if both
+ * ranks run on one host. *error_ns becomes the bound of the error. Both results are 0 on rank 0.
+ * Returns DDP_EUNAVAIL if the backend has no messages. Collective. */
 int ddp_clocks_offset(struct ddp_comm *comm, double *offset_ns, double *error_ns,
                       struct ddp_err *err) DDP_MUST_CHECK;
 

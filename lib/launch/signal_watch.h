@@ -1,6 +1,7 @@
 /* A signal watch: the signals that would end this process are blocked, and the process reads them
- * from a file descriptor instead. The process that owns the results opens the watch before it
- * writes the first result, and decides what to do when a signal comes. The launcher also waits for
+ * from a file descriptor instead. The parent of the ranks opens the watch before it writes the
+ * first result, and decides what to do when a signal comes. Under an outside launcher, rank 0 uses
+ * signal_thread.h instead. The launcher also waits for
  * SIGCHLD on this descriptor.
  *
  * SIGHUP, SIGINT, SIGQUIT and SIGTERM are watched. SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM

@@ -93,7 +93,8 @@ static const char *const mnist_dirs[] = {"/usr/share/datasets/mnist", NULL};
 extern const struct ddp_dataset_reader ddp_dataset_mnist;
 const struct ddp_dataset_reader ddp_dataset_mnist = {
     .name = "mnist",
-    .summary = "60,000 + 10,000 handwritten digits, or any folder with four such IDX files",
+    .summary = "60,000 + 10,000 handwritten digits, or a folder with four IDX files that have "
+               "MNIST's names",
     .dirs = mnist_dirs,
     .generic = true,
     .channels = 1,

@@ -23,9 +23,9 @@ void ddp_point_verdict(const struct ddp_point *p, char *out, unsigned long out_b
  * last one. If the record has an answer of `pays`, a summary shows that instead of verdicts. */
 bool ddp_point_verdict_in_summary(const struct ddp_record *record, int index);
 
-/* Completes a verdict in `out` which says that an exchange is not faster than `reference`. Appends
- * the link speed below which the exchange would be faster, or that no link makes it faster. Appends
- * nothing if pays_below_GBps is not finite. */
+/* Completes a verdict in `out` which says that an exchange is not faster than a dense one. Appends
+ * the link speed below which it would be faster, or that no link makes it faster, because it sends
+ * at least as many bytes as `reference`. Appends nothing if pays_below_GBps is not finite. */
 void ddp_verdict_add_link(double pays_below_GBps, const char *reference, char *out,
                           unsigned long out_bytes);
 

@@ -47,7 +47,7 @@ static int known_keys(const cJSON *doc, const char *name, struct ddp_err *err)
     return 0;
 }
 
-/* Reads the text at a path, which may be null. Sets out[0] to 0 if it is null. */
+/* Reads the text at `path` of the document. If the value there is null, sets `out` to "". */
 static int text_at(const cJSON *doc, const char *path, const char *name, char *out, size_t bytes,
                    struct ddp_err *err)
 {
@@ -74,7 +74,7 @@ static void note_status(struct ddp_result *out)
 /* The texts that every document has. */
 static const char *const needed_texts[] = {"label", "tool.version", "tool.commit", "tool.cflags"};
 
-/* Reads the first members of a document. */
+/* Reads the reason, the label, the note and the build of a document. */
 static void read_head(const cJSON *doc, struct ddp_result *out)
 {
     struct ddp_record head = {.argc = 0};
@@ -221,7 +221,9 @@ static int check_bandwidths(const struct reader *r)
         return bad(r, "algbw_GBps", "is not size / time");
     const bool reduced = strcmp(method->valuestring, "none") != 0 || p->spec.partial > 0;
     const double moved = ddp_point_busiest_bytes(&p->spec) / p->time_ns.median;
-    if (!isnan(busbw) && (reduced || !agree(busbw, moved)))
+    if (!isnan(busbw) && reduced)
+        return bad(r, "busbw_GBps", "is not null, but the exchange is compressed or partial");
+    if (!isnan(busbw) && !agree(busbw, moved))
         return bad(r, "busbw_GBps", "is not the bytes of the busiest rank / time");
     if (!ordered(lo, busbw) || !ordered(busbw, hi))
         return bad(r, "busbw_ci95_GBps", "does not contain busbw");

@@ -15,7 +15,7 @@
 #include "launch/signal_thread.h"
 #include "run/remote.h"
 
-/* Variables of a rank that the agent sets. */
+/* Number of environment variables that the agent sets for each rank. */
 #define RANK_VARIABLES 4
 
 struct agent {

@@ -16,8 +16,8 @@ enum ddp_group_task_kind {
     TASK_FREE,
     TASK_SET,   /* `a` contains a fault */
     TASK_CROSS, /* a link from `a` to `b` is at fault; each of the two is fast alone */
-    TASK_END,   /* checks the end of `a` */
-    TASK_LINK   /* checks the link from the end of `a` to the end of `b` */
+    TASK_END,   /* checks the only end of `a` */
+    TASK_LINK   /* checks the link between the only ends of `a` and `b` */
 };
 enum ddp_group_outcome { OPEN, PENDING, FAST, SLOW };
 
@@ -60,10 +60,10 @@ struct ddp_group_test {
     bool *named, *used, *reserved; /* [ends] */
     uint32_t *order;               /* [ends] the active ends in random order */
     int active, planes;            /* number of ends not named; order of the affine plane, or 0 */
-    uint8_t *point;                /* [active] the point of the plane of each end in `order` */
+    uint8_t *point;                /* [active] the point of the plane that end order[i] has */
     bool even;                     /* the lines of the plane have about the same size */
     int *score, *list;             /* [ends] scratch */
-    int *group;                    /* [ends] the round that is being planned or measured */
+    int *group;                    /* [ends] group of each end in the present round; -1: none */
     int groups;
     int16_t *history; /* [rounds * ends] the groups of all rounds */
     int group_count[DDP_GROUP_ROUNDS];
@@ -119,8 +119,8 @@ bool ddp_group_is_named_link(const struct ddp_group_test *t, int i, int j);
 void ddp_group_clear_round(struct ddp_group_test *t);
 /* Makes list [n] the next group. Returns its number. */
 int ddp_group_add(struct ddp_group_test *t, const int *list, int n);
-/* Writes the members of a group of round r to t->list in the order of the ends. Returns their
- * number. */
+/* Writes the active members of a group of round r to t->list, in the order of t->order. Returns
+ * their number. */
 int ddp_group_members(struct ddp_group_test *t, int r, int group);
 /* Adds ends to list [*n] until it has `want` ends. The new ends are unused, not named, and clean.
  * They have been in fast groups with each other. If `strict`, they have also been in fast groups
@@ -132,8 +132,8 @@ bool ddp_group_grow(struct ddp_group_test *t, int *list, int *n, int want, bool 
 void ddp_group_begin_screen(struct ddp_group_test *t);
 /* Plans the next round of the screen. Returns false if all pairs have met. */
 bool ddp_group_screen_round(struct ddp_group_test *t);
-/* Sets the level, the scatter, the threshold and the figures that depend on them from all
- * rounds. */
+/* Computes the level, the scatter, the threshold and the figures that depend on them. Uses all
+ * rounds so far. */
 void ddp_group_find_level(struct ddp_group_test *t);
 /* Returns whether the time of a group of round r exceeds the level by more than the threshold. */
 bool ddp_group_is_slow(const struct ddp_group_test *t, int r, int group);
