@@ -137,24 +137,6 @@ INLINE size_t step_bytes(enum ddp_dtype dtype, enum ddp_op op)
     return VB * ddp_dtypes[dtype].size / ddp_dtypes[acc_type(dtype, op)].size;
 }
 
-/* Converts half a vector of i32 to f64. With vectors of 16 bytes (the baseline), converting element
- * by element is faster than a load of 8 bytes. */
-INLINE v_f64 widen_i32(const unsigned char *p)
-{
-    v_f64 v = {0};
-    int32_t x;
-    if (VB > 16) {
-        v_i32h half;
-        memcpy(&half, p, sizeof(half));
-        return __builtin_convertvector(half, v_f64);
-    }
-    for (size_t i = 0; i < VB / sizeof(double); i++) {
-        memcpy(&x, p + i * sizeof(x), sizeof(x));
-        v[i] = x;
-    }
-    return v;
-}
-
 /* Converts half a vector of u32 to f64. The OR gives the bits of 2^52 + x. Then 2^52 is subtracted.
  */
 INLINE v_f64 widen_u32(const unsigned char *p)
