@@ -108,7 +108,9 @@ train_beside_programs() {
 @test "train: a rank whose core is taken by other programs is named with cause core" {
     for _ in 1 2 3; do
         train_beside_programs
-        [ "$(json r.json '(lambda s: s and (s["rank"], s["cause"]))(d["train"][0]["straggler"])')" = "(1, 'core')" ] && return
+        found=$(json r.json '(lambda s: s and (s["rank"], s["cause"]))(d["train"][0]["straggler"])')
+        echo "straggler: $found"
+        [ "$found" = "(1, 'core')" ] && return
     done
     false
 }

@@ -231,6 +231,7 @@ static int body_arguments(struct ddp *d, void *arg, struct ddp_err *err)
         CHECK_FAILS(DDP_EUSAGE, "'rign'", ddp_sync_create(d, "dense", &o, &s, refused));
     o = good;
     o.counts = huge;
+    o.n = 2;
     CHECK_FAILS(DDP_EUSAGE, "address space", ddp_sync_create(d, "dense", &o, &s, refused));
     o = good;
     o.grads = NULL;
