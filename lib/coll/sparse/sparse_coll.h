@@ -21,8 +21,8 @@ struct ddp_sparse_args {
     /* This rank's entries, with index < n. The call only reads them. Algorithm "direct" needs the
      * arrays in registered memory. */
     struct ddp_sparse mine;
-    float *
-        result; /* [n]: the dense sum; elements without a sum, or whose sum is not kept, become 0 */
+    /* [n]: the dense sum. Elements without a sum, or whose sum is not kept, become 0. */
+    float *result;
     /* n: number of elements. most: upper limit for the number of entries of a rank, equal on all
      * ranks. k: number of sums that are kept. Only algorithms with `selects` use k, rejected and
      * scale. */
