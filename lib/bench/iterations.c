@@ -64,8 +64,8 @@ int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options 
     const size_t touched = DDP_MIN(iters, (size_t)DDP_PLAN_ITERS_ADAPTIVE);
     memset(it->begin, 0xff, touched * sizeof *it->begin);
     memset(it->end, 0xff, touched * sizeof *it->end);
-    memset(it->stolen, 0xff, touched * sizeof *it->stolen);
-    memset(it->lost, 0xff, touched * sizeof *it->lost);
+    memset(it->stolen, 0, touched * sizeof *it->stolen);
+    memset(it->lost, 0, touched * sizeof *it->lost);
     *out = it;
     return 0;
 err_iterations:
@@ -96,6 +96,8 @@ void ddp_iterations_destroy(struct ddp_iterations *it)
 void ddp_iterations_open(struct ddp_iterations *it, const char *id)
 {
     const struct ddp_bench_options *o = it->options;
+    memset(it->stolen, 0, (size_t)it->kept * sizeof *it->stolen);
+    memset(it->lost, 0, (size_t)it->kept * sizeof *it->lost);
     it->warm = it->kept = it->evaluated = it->goal = it->ran = it->invalid = 0;
     it->late = it->pending = false;
     it->lead_ns = LEAD_NS;
@@ -106,12 +108,11 @@ void ddp_iterations_open(struct ddp_iterations *it, const char *id)
     ddp_straggler_reset(it->straggler);
 }
 
-/* Stores the stolen and the lost time since the last reading of the core time (iterations.h).
- * Stores 0 without a new reading if the last reading is not old enough. */
+/* Stores the stolen and the lost time since the last reading of the core time (iterations.h). If
+ * the last reading is not old enough, stores nothing, and the values of the iteration stay 0. */
 static void count_stolen(struct ddp_iterations *it, int64_t begin_ns, int64_t end_ns)
 {
     struct ddp_core_time now;
-    it->stolen[it->kept] = it->lost[it->kept] = 0;
     it->timed_ns += end_ns - begin_ns;
     if (it->core.wall_ns != 0 && end_ns - it->core.wall_ns < DDP_ITERATIONS_CORE_NS)
         return;
@@ -136,8 +137,12 @@ int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t
         it->warm++;
         return -1;
     }
+    /* The next cache lines of the arrays are prefetched, because the stores of the next operation
+     * wait until the stores here have their lines. */
     it->begin[it->kept] = begin_ns;
     it->end[it->kept] = end_ns;
+    ddp_prefetch(it->begin, ((size_t)it->kept + 8) * sizeof *it->begin, 1);
+    ddp_prefetch(it->end, ((size_t)it->kept + 8) * sizeof *it->end, 1);
     count_stolen(it, begin_ns, end_ns);
     it->pending = window;
     it->ran++;
@@ -167,6 +172,7 @@ static int exchange_start(struct ddp_iterations *it, int64_t *start_ns, struct d
     if (late && it->pending) {
         it->kept--;
         it->invalid++;
+        it->stolen[it->kept] = it->lost[it->kept] = 0;
     }
     it->pending = it->late = false;
     if (it->invalid <= INVALID_MAX(it->kept))
@@ -191,7 +197,9 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
     if (comm->control != NULL && comm->control->shm == NULL)
         DDP_TRY(comm->backend->barrier(comm, err));
     if (it->options->start != DDP_START_WINDOW) {
-        ddp_arrival_wait(&it->options->arrival, comm, (uint64_t)it->options->seed, it->arrivals++);
+        if (it->options->arrival.kind != DDP_ARRIVAL_TOGETHER)
+            ddp_arrival_wait(&it->options->arrival, comm, (uint64_t)it->options->seed,
+                             it->arrivals++);
         return 0;
     }
     int64_t start = ddp_clocks_global(&it->clocks, ddp_now_ns()) + it->lead_ns;

@@ -305,17 +305,17 @@ static int reduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
 /* All-reduce. The message is cut into one chunk per rank, as in reduce. Each rank combines its
  * chunk of all ranks' send buffers and stores the result in all ranks' recv buffers.
  *
- * The buffers have the same offset on all ranks, so a rank looks up all addresses once per prepared
- * call and
- * stores no offsets beside its flag. The stores are plain, because neither non-temporal stores nor
- * prefetches that request ownership of the lines are faster (results/notes/collectives.md). */
+ * The buffers have the same offset on all ranks, so a rank computes all addresses in the first call
+ * of a plan and stores no offsets beside its flag. The stores are plain, because neither
+ * non-temporal stores nor prefetches that request ownership of the lines are faster
+ * (results/notes/collectives.md). */
 
-/* Scratch: the addresses of all ranks' buffers, which the first call of a plan looks up. */
-struct direct_map {
-    const void *send; /* the send buffer that was looked up; NULL before the first call */
-    void *recv;
+/* Scratch: this rank's chunk of the arrays of all ranks. */
+struct direct_chunk {
     const void *src[DDP_REDUCE_MAX];
     void *dst[DDP_REDUCE_MAX];
+    struct ddp_reduce reduce; /* points to src and dst; reduce.src is NULL before the first call */
+    size_t prefetch_bytes;    /* bytes of the next rank's input to prefetch */
 };
 
 static size_t allreduce_scratch_bytes(const struct ddp_comm *comm,
@@ -323,45 +323,7 @@ static size_t allreduce_scratch_bytes(const struct ddp_comm *comm,
 {
     (void)comm;
     (void)shape;
-    return sizeof(struct direct_map);
-}
-
-static int direct_lookup(struct ddp_comm *comm, const struct ddp_coll_args *args,
-                         struct direct_map *map, struct ddp_err *err)
-{
-    for (int r = 0; r < comm->size; r++) {
-        map->src[r] = ddp_comm_map(comm, r, args->send);
-        map->dst[r] = ddp_comm_map(comm, r, args->recv);
-        if (map->src[r] == NULL || map->dst[r] == NULL)
-            return ddp_fail(err, DDP_EINTERNAL, "a buffer of 'direct' is not registered memory");
-    }
-    map->send = args->send;
-    map->recv = args->recv;
-    return 0;
-}
-
-/* One rank's chunk of the arrays of all ranks. */
-struct direct_chunk {
-    const void *src[DDP_REDUCE_MAX];
-    void *dst[DDP_REDUCE_MAX];
-    struct ddp_reduce reduce; /* points to src and dst, so this struct is never copied */
-};
-
-static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *args,
-                       const struct direct_map *map, struct direct_chunk *out)
-{
-    const size_t elem = ddp_dtype_size(args->dtype);
-    const size_t bytes = args->count * elem;
-    const size_t begin = ddp_direct_chunk_begin(args->recv, bytes, elem, comm->rank, comm->size);
-    const size_t end = ddp_direct_chunk_begin(args->recv, bytes, elem, comm->rank + 1, comm->size);
-
-    for (int r = 0; r < comm->size; r++) {
-        out->src[r] = (const unsigned char *)map->src[r] + begin;
-        out->dst[r] = (unsigned char *)map->dst[r] + begin;
-    }
-    ddp_reduce_all(&out->reduce, comm, args, out->dst, out->src, (end - begin) / elem);
-    out->reduce.dst_count = comm->size;
-    out->reduce.remote = ddp_rank_at(comm->rank, 1, comm->size);
+    return sizeof(struct direct_chunk);
 }
 
 /* Number of bytes of the next rank's input that are prefetched, even if that rank has not entered
@@ -369,28 +331,42 @@ static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *
  * (results/notes/collectives.md). */
 #define PREFETCH_BYTES ((size_t)512)
 
-static void direct_prefetch(const struct ddp_reduce *reduce)
+/* Computes *chunk in the first call of a plan, because the divisions take about 20 ns. */
+static int direct_cut(struct ddp_comm *comm, const struct ddp_coll_args *args,
+                      struct direct_chunk *chunk, struct ddp_err *err)
 {
-    const size_t bytes = reduce->count * ddp_dtype_size(reduce->dtype);
-    ddp_prefetch(reduce->src[reduce->remote], 0, DDP_MIN(bytes, PREFETCH_BYTES));
+    const size_t elem = ddp_dtype_size(args->dtype);
+    const size_t bytes = args->count * elem;
+    const size_t begin = ddp_direct_chunk_begin(args->recv, bytes, elem, comm->rank, comm->size);
+    const size_t end = ddp_direct_chunk_begin(args->recv, bytes, elem, comm->rank + 1, comm->size);
+
+    for (int r = 0; r < comm->size; r++) {
+        const unsigned char *send = ddp_comm_map(comm, r, args->send);
+        unsigned char *recv = ddp_comm_map(comm, r, args->recv);
+        if (send == NULL || recv == NULL)
+            return ddp_fail(err, DDP_EINTERNAL, "a buffer of 'direct' is not registered memory");
+        chunk->src[r] = send + begin;
+        chunk->dst[r] = recv + begin;
+    }
+    ddp_reduce_all(&chunk->reduce, comm, args, chunk->dst, chunk->src, (end - begin) / elem);
+    chunk->reduce.dst_count = comm->size;
+    chunk->reduce.remote = ddp_rank_at(comm->rank, 1, comm->size);
+    chunk->prefetch_bytes = comm->shm->oversubscribed ? 0 : DDP_MIN(end - begin, PREFETCH_BYTES);
+    return 0;
 }
 
 static int allreduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                          struct ddp_err *err)
 {
-    struct direct_map *map = scratch;
+    struct direct_chunk *chunk = scratch;
     uint64_t *sequence = &comm->shm->sequence[DDP_FLAGS_DIRECT];
-    struct direct_chunk chunk;
 
-    if (map->send != args->send || map->recv != args->recv)
-        DDP_TRY(direct_lookup(comm, args, map, err));
+    if (chunk->reduce.src == NULL)
+        DDP_TRY(direct_cut(comm, args, chunk, err));
     ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++*sequence);
-    /* Do this work while the flags propagate. */
-    direct_cut(comm, args, map, &chunk);
-    if (!comm->shm->oversubscribed)
-        direct_prefetch(&chunk.reduce);
+    ddp_prefetch(chunk->src[chunk->reduce.remote], 0, chunk->prefetch_bytes);
     DDP_TRY(ddp_shm_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err));
-    comm->device->reduce(&chunk.reduce);
+    comm->device->reduce(&chunk->reduce);
     ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++*sequence);
     return ddp_shm_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err);
 }

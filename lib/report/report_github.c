@@ -58,8 +58,8 @@ static void cells_of(const struct ddp_record *r, enum ddp_cell_state state, cons
 }
 
 /* Adds an annotation with the cells and training runs of base that were not judged. Items that
- * only the new result has are left out here, because the reason of the verdict names them, which
- * end() adds as a notice. */
+ * only the new result has are left out: the reason of the verdict names them, and end() adds this
+ * reason as a notice. */
 static void unjudged(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_verdict_record *v = r->verdict;
