@@ -102,6 +102,49 @@ static void test_reference(void **state)
             }
 }
 
+/* Returns n bytes at a cache line. */
+static void *lines_of(size_t n)
+{
+    void *array = aligned_alloc(DDP_CACHE_LINE, ddp_round_to_line(n));
+    assert_non_null(array);
+    return array;
+}
+
+/* 10^7 values: the kernels prefetch the input and write the result with non-temporal stores. */
+static void test_large(void **state)
+{
+    (void)state;
+    enum { N = 10000003 };
+    float *x = lines_of(4 * N), *want = lines_of(4 * N), *got = lines_of(4 * N);
+    unsigned char *wire = lines_of(2 * N), *scalar = lines_of(2 * N);
+    for (uint32_t i = 0; i < N; i++) {
+        /* Magnitudes between 2^-12 and 2^19, of both signs. */
+        const uint32_t h = (i ^ i >> 15) * 0x2c1b3c6du, hash = (h ^ h >> 12) * 0x297a2d39u;
+        x[i] = float_of((hash & 0x8f9fffffu) + 0x39800000u);
+    }
+    for (size_t k = 0; k < NAMES; k++) {
+        const struct ddp_compress_spec spec = spec_of(names[k], 128);
+        const struct ddp_quant quant = ddp_compress_quant(&spec);
+        const size_t bytes = ddp_quant_blocks(quant, N) * ddp_quant_block_bytes(quant);
+        kernels(DDP_SIMD_SCALAR)->quantize(scalar, x, N, quant, 1);
+        spec.compressor->rounded(&spec, 1, 0, 0, x, N, want);
+        for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
+            kernels(level)->quantize(wire, x, N, quant, 1);
+            assert_true(memcmp(wire, scalar, bytes) == 0);
+            kernels(level)->dequantize(got, wire, N, quant, false);
+            for (size_t i = 0; i < N; i++)
+                if (got[i] != want[i])
+                    fail_msg("%s, level %d, element %zu: %g, expected %g", names[k], level, i,
+                             (double)got[i], (double)want[i]);
+        }
+    }
+    free(x);
+    free(want);
+    free(got);
+    free(wire);
+    free(scalar);
+}
+
 /* Over many keys, the mean of the sent values is the value. A nearest value may be off by half the
  * distance of two codes, which is at most 2^-3 of the magnitude for fp8-e5m2, or a step. */
 static void test_mean(void **state)
@@ -267,9 +310,10 @@ static void test_signs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mean),      cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_all_codes), cmocka_unit_test(test_residual),
-        cmocka_unit_test(test_arguments), cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_mean),     cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_large),    cmocka_unit_test(test_all_codes),
+        cmocka_unit_test(test_residual), cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,10 @@
  *   vec_stream_end   orders non-temporal stores before later stores
  *   widen_f16, narrow_f16   convert from and to binary16
  *   widen_i32        converts half a vector of i32 to f64
+ *   bytes_of         converts 32-bit lanes, of which each is below 256, to 8-bit lanes
+ *   lanes_of         converts 8-bit lanes to 32-bit lanes
+ *   nearest_i32      rounds lanes below 2^22 in magnitude to the nearest integer, ties to even
+ *   largest_lane     the largest lane of a vector of i32 that are not negative
  *   vec_sqrt         the square root of each lane
  *   canonical        replaces every NaN, of any sign and payload, by 0x7fc00000
  *   vec_clamp        limits to [low, high]; a NaN stays */
@@ -104,6 +108,26 @@ INLINE v_f64 widen_i32(const unsigned char *p)
     return (v_f64)_mm512_cvtepi32_pd(_mm256_loadu_si256((const __m256i *)p));
 }
 
+INLINE raw_quarter bytes_of(v_u32 v)
+{
+    return (raw_quarter)_mm512_cvtepi32_epi8((__m512i)v);
+}
+
+INLINE v_u32 lanes_of(raw_quarter bytes)
+{
+    return (v_u32)_mm512_cvtepu8_epi32((__m128i)bytes);
+}
+
+INLINE v_i32 nearest_i32(v_f32 x)
+{
+    return (v_i32)_mm512_cvtps_epi32((__m512)x);
+}
+
+INLINE int32_t largest_lane(v_i32 v)
+{
+    return _mm512_reduce_max_epi32((__m512i)v);
+}
+
 INLINE v_f32 vec_sqrt(v_f32 a)
 {
     return (v_f32)_mm512_sqrt_ps((__m512)a);
@@ -164,6 +188,37 @@ INLINE raw_half narrow_f16(v_f32 value)
 INLINE v_f64 widen_i32(const unsigned char *p)
 {
     return (v_f64)_mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)p));
+}
+
+INLINE raw_quarter bytes_of(v_u32 v)
+{
+    const __m256i words = _mm256_packus_epi32((__m256i)v, (__m256i)v);
+    const __m256i bytes = _mm256_packus_epi16(words, words); /* bytes 0 to 3 of each half */
+    const __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
+    const int64_t both = _mm_cvtsi128_si64(_mm_unpacklo_epi32(low, high));
+    raw_quarter out;
+    memcpy(&out, &both, sizeof out);
+    return out;
+}
+
+INLINE v_u32 lanes_of(raw_quarter bytes)
+{
+    int64_t both;
+    memcpy(&both, &bytes, sizeof both);
+    return (v_u32)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(both));
+}
+
+INLINE v_i32 nearest_i32(v_f32 x)
+{
+    return (v_i32)_mm256_cvtps_epi32((__m256)x);
+}
+
+INLINE int32_t largest_lane(v_i32 v)
+{
+    __m128i most =
+        _mm_max_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
+    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0x4e));
+    return _mm_cvtsi128_si32(_mm_max_epi32(most, _mm_shuffle_epi32(most, 0xb1)));
 }
 
 INLINE v_f32 vec_sqrt(v_f32 a)
@@ -269,6 +324,32 @@ INLINE v_f64 widen_i32(const unsigned char *p)
     return v;
 }
 
+/* The conversions between 32-bit and 8-bit lanes go through 16-bit lanes, because GCC 12 converts
+ * lane by lane otherwise (results/notes/kernels.md). */
+INLINE raw_quarter bytes_of(v_u32 v)
+{
+    return __builtin_convertvector(__builtin_convertvector(v, v_u16h), raw_quarter);
+}
+
+INLINE v_u32 lanes_of(raw_quarter bytes)
+{
+    return __builtin_convertvector(__builtin_convertvector(bytes, v_u16h), v_u32);
+}
+
+/* Adding 1.5 * 2^23 rounds x to an integer in the low bits of the sum. */
+INLINE v_i32 nearest_i32(v_f32 x)
+{
+    return (v_i32)(x + 12582912.0f) - (v_i32)((v_f32){0} + 12582912.0f);
+}
+
+INLINE int32_t largest_lane(v_i32 v)
+{
+    int32_t most = 0;
+    for (int i = 0; i < VB / 4; i++)
+        most = v[i] > most ? v[i] : most;
+    return most;
+}
+
 INLINE v_f32 vec_sqrt(v_f32 a)
 {
     for (int i = 0; i < VB / 4; i++)
@@ -310,7 +391,11 @@ INLINE v_f32 widen_bf16(raw_half raw)
 /* Converts fp8-e4m3 or fp8-e5m2 to f32 exactly, as ddp_fp8_widen does. */
 INLINE v_f32 widen_fp8(raw_quarter raw, enum ddp_dtype type)
 {
+#if VB == 64
+    const v_u16h c = (v_u16h)_mm256_cvtepu8_epi16((__m128i)raw);
+#else
     const v_u16h c = __builtin_convertvector(raw, v_u16h);
+#endif
     if (type == DDP_FP8_E5M2)
         return widen_f16((raw_half)(c << 8));
     const v_f32 wide = widen_f16((raw_half)((c & 0x80) << 8 | (c & 0x7f) << 7)) * 256.0f;
@@ -337,7 +422,30 @@ INLINE raw_quarter narrow_fp8(v_f32 value, enum ddp_dtype type)
         h = (huge & 0x7cu) | (~huge & h);
     h |= (bits >> 24) & 0x80u;
     h = (nan & (e4m3 ? 0x7fu : 0x7eu)) | (~nan & h);
-    return (raw_quarter) __builtin_convertvector(h, raw_quarter);
+    return bytes_of(h);
+}
+
+/* Converts like narrow_fp8, but no magnitude may exceed the largest finite fp8, or be NaN. Adding
+ * `ruler` rounds to the fp8 type, because its ulp is the distance between two neighbours of value.
+ * The rounded value is exact in binary16, whose upper bits are the code. */
+INLINE raw_quarter narrow_finite_fp8(v_f32 value, enum ddp_dtype type)
+{
+#if VB == 64
+    const bool e4m3 = type == DDP_FP8_E4M3;
+    const __m512i bits = _mm512_and_si512((__m512i)value, _mm512_set1_epi32(0x7f800000));
+    const __m512i scale = _mm512_max_epi32(bits, _mm512_set1_epi32((e4m3 ? 121 : 113) << 23));
+    const v_f32 ruler =
+        (v_f32)_mm512_add_epi32(scale, _mm512_set1_epi32((e4m3 ? 20 << 23 : 21 << 23) + 0x400000));
+    v_f32 rounded = value + ruler - ruler;
+    rounded = (v_f32)((v_u32)rounded | ((v_u32)value & 0x80000000u)); /* keeps the sign of a zero */
+    if (e4m3)
+        rounded *= 0x1p-8f;
+    v_u16h h = (v_u16h)_mm512_cvtps_ph((__m512)rounded, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    h = e4m3 ? (h | (h >> 1 & 0x4000)) >> 7 : h >> 8;
+    return (raw_quarter)_mm256_cvtepi16_epi8((__m256i)h);
+#else
+    return narrow_fp8(value, type);
+#endif
 }
 
 /* Loads and stores of vectors, whole (lanes == LANES) or partial. */

@@ -14,39 +14,21 @@ _Static_assert(LANES <= QUANT_LANES_MAX, "half a block is at least one vector");
 _Static_assert(LANES <= DDP_QUANT_SIGN_BLOCK_MIN / 8, "an eighth of a block is at least a vector");
 _Static_assert(DDP_QUANT_PARTS % LANES == 0, "the partial sums of magnitudes are whole vectors");
 
-/* Adding this number to x, |x| < 2^22, rounds x to an integer in the low bits of the sum. */
-#define ROUNDER 12582912.0f
-
-INLINE v_i32 round_to_i32(v_f32 x)
-{
-    return (v_i32)(x + ROUNDER) - (v_i32)((v_f32){0} + ROUNDER);
-}
-
-/* bytes_of and lanes_of convert between 32-bit and 8-bit lanes. The lanes of `v` are below 256. GCC
- * 12 uses vector instructions only if the conversion goes through 16-bit lanes
- * (results/notes/kernels.md). */
-INLINE raw_quarter bytes_of(v_u32 v)
-{
-    return __builtin_convertvector(__builtin_convertvector(v, v_u16h), raw_quarter);
-}
-
-INLINE v_u32 lanes_of(raw_quarter bytes)
-{
-    return __builtin_convertvector(__builtin_convertvector(bytes, v_u16h), v_u32);
-}
+/* Prefetch distance when arrays of at least QUANT_FAR_BYTES are encoded. Without the prefetch, the
+ * processor waits for memory between computations (results/notes/kernels.md). */
+#define QUANT_AHEAD_BYTES ((size_t)8 << 10)
+#define QUANT_FAR_BYTES   ((size_t)1 << 20)
+/* Number of blocks whose scales are computed before their codes. The codes of a block wait for its
+ * scale, which takes about 60 cycles, so the processor computes several scales at the same time. */
+#define QUANT_GROUP 4
 
 /* Returns the largest magnitude of src [block] * scale, as the bits of a float. */
 INLINE int32_t largest_bits(const float *src, size_t block, float scale)
 {
     v_i32 most = {0};
-    int32_t lane[LANES];
     for (size_t i = 0; i < block; i += LANES)
         most = vec_max(most, magnitude(load_f32(src + i, LANES) * scale));
-    memcpy(lane, &most, sizeof lane);
-    for (size_t half = LANES / 2; half > 0; half /= 2)
-        for (size_t i = 0; i < half; i++)
-            lane[i] = DDP_MAX(lane[i], lane[i + half]);
-    return lane[0];
+    return largest_lane(most);
 }
 
 /* Returns the random numbers of the elements of a block from index `i` on (device/quant.h). */
@@ -72,7 +54,7 @@ INLINE v_i32 moves(v_f32 y, v_f32 nearest, v_f32 gap, struct ddp_quant q, size_t
 /* Returns the integer codes of y. y holds the elements of a block from index `i` on. */
 INLINE v_i32 integer_codes(v_f32 y, struct ddp_quant q, size_t i)
 {
-    const v_i32 nearest = round_to_i32(y);
+    const v_i32 nearest = nearest_i32(y);
     if (!q.stochastic)
         return nearest;
     const v_f32 rounded = __builtin_convertvector(nearest, v_f32);
@@ -85,7 +67,7 @@ INLINE v_i32 integer_codes(v_f32 y, struct ddp_quant q, size_t i)
 INLINE raw_quarter fp8_codes(v_f32 y, struct ddp_quant q, size_t i)
 {
     const enum ddp_dtype type = q.code == DDP_QUANT_E4M3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2;
-    const raw_quarter bytes = narrow_fp8(y, type);
+    const raw_quarter bytes = narrow_finite_fp8(y, type);
     if (!q.stochastic)
         return bytes;
     const v_f32 nearest = widen_fp8(bytes, type);
@@ -124,21 +106,30 @@ INLINE void encode_codes(unsigned char *codes, const float *src, struct ddp_quan
     }
 }
 
-INLINE void quantize_block(unsigned char *dst, const float *src, struct ddp_quant q, float scale)
+/* Writes the scale of a block. Returns the factor for encode_codes, or 0 if all codes are 0. */
+INLINE float begin_block(unsigned char *dst, const float *src, struct ddp_quant q, float scale)
 {
     const float top = ddp_quant_top(q.code);
     const int32_t bits = largest_bits(src, q.block, scale);
-    float max, step = 0;
+    float max, step = 0, factor = 0;
     memcpy(&max, &bits, sizeof max);
-    if (bits < 0x7f800000 && max >= DDP_QUANT_LEAST) {
+    if (bits >= 0x7f800000) {
+        step = __builtin_nanf("");
+    } else if (max >= DDP_QUANT_LEAST) {
         step = max / top;
-        encode_codes(dst + sizeof step, src, q, scale, top / max);
-    } else {
-        if (bits >= 0x7f800000)
-            step = __builtin_nanf("");
-        memset(dst + sizeof step, 0, ddp_quant_block_bytes(q) - sizeof step);
+        factor = top / max;
     }
     memcpy(dst, &step, sizeof step);
+    return factor;
+}
+
+INLINE void finish_block(unsigned char *dst, const float *src, struct ddp_quant q, float scale,
+                         float factor)
+{
+    if (factor > 0)
+        encode_codes(dst + sizeof factor, src, q, scale, factor);
+    else
+        memset(dst + sizeof factor, 0, ddp_quant_block_bytes(q) - sizeof factor);
 }
 
 /* Returns the mean magnitude of src [n] * scale (device/quant.h). src has zeros from element n on,
@@ -185,13 +176,33 @@ INLINE void quantize_one(unsigned char *dst, const float *src, size_t n, struct 
     if (q.code == DDP_QUANT_SIGN)
         quantize_signs(dst, src, q.block, n, scale);
     else
-        quantize_block(dst, src, q, scale);
+        finish_block(dst, src, q, scale, begin_block(dst, src, q, scale));
 }
 
 INLINE void quantize_loop(unsigned char *dst, const float *src, size_t n, struct ddp_quant q,
                           float scale)
 {
-    const size_t bytes = ddp_quant_block_bytes(q);
+    const size_t bytes = ddp_quant_block_bytes(q), block_bytes = q.block * sizeof *src;
+    const size_t group = q.code == DDP_QUANT_SIGN ? 1 : QUANT_GROUP;
+    const bool far = n * sizeof *src >= QUANT_FAR_BYTES;
+    float factor[QUANT_GROUP];
+
+    while (n >= group * q.block) {
+        for (size_t k = 0; k < group && q.code != DDP_QUANT_SIGN; k++)
+            factor[k] = begin_block(dst + k * bytes, src + k * q.block, q, scale);
+        for (size_t k = 0; k < group; k++) {
+            if (far && n * sizeof *src >= QUANT_AHEAD_BYTES + block_bytes)
+                ddp_prefetch(src, QUANT_AHEAD_BYTES, block_bytes);
+            if (q.code == DDP_QUANT_SIGN)
+                quantize_signs(dst, src, q.block, q.block, scale);
+            else
+                finish_block(dst, src, q, scale, factor[k]);
+            n -= q.block;
+            src += q.block;
+            q.first += q.block;
+            dst += bytes;
+        }
+    }
     for (; n >= q.block; n -= q.block, src += q.block, q.first += q.block, dst += bytes)
         quantize_one(dst, src, q.block, q, scale);
     if (n > 0) {
@@ -229,12 +240,15 @@ static void quantize(void *dst, const float *src, size_t n, struct ddp_quant q, 
 #undef QUANTIZE
 }
 
-/* Stores a decoded vector, or adds it to dst. */
-INLINE void put_decoded(float *dst, v_f32 x, bool add)
+/* How decoded values are written to dst: with plain or non-temporal stores, or added to the values
+ * that dst has. */
+enum decoded { STORED, STREAMED, ADDED };
+
+INLINE void put_decoded(float *dst, v_f32 x, enum decoded how)
 {
-    if (add)
+    if (how == ADDED)
         x = load_f32(dst, LANES) + x;
-    store_f32(dst, canonical(x), LANES, false);
+    store_f32(dst, canonical(x), LANES, how == STREAMED);
 }
 
 INLINE v_f32 f32_of_codes(const unsigned char *codes, enum ddp_quant_code code)
@@ -248,7 +262,7 @@ INLINE v_f32 f32_of_codes(const unsigned char *codes, enum ddp_quant_code code)
 
 /* Decodes the signs `src` of a block. */
 INLINE void dequantize_signs(float *dst, const unsigned char *src, size_t block, float mean,
-                             bool add)
+                             enum decoded how)
 {
     const size_t bytes = block / 8;
     const v_u32 magnitudes = (v_u32)((v_f32){0} + mean);
@@ -258,18 +272,19 @@ INLINE void dequantize_signs(float *dst, const unsigned char *src, size_t block,
         const v_u32 signs = lanes_of(codes);
         for (size_t bit = 0; bit < 8; bit++)
             put_decoded(dst + bit * bytes + i,
-                        (v_f32)(magnitudes | signs << (uint32_t)(31 - bit) >> 31 << 31), add);
+                        (v_f32)(magnitudes | signs << (uint32_t)(31 - bit) >> 31 << 31), how);
     }
 }
 
-INLINE void dequantize_block(float *dst, const unsigned char *src, struct ddp_quant q, bool add)
+INLINE void dequantize_block(float *dst, const unsigned char *src, struct ddp_quant q,
+                             enum decoded how)
 {
     const size_t half = q.block / 2;
     float step;
     memcpy(&step, src, sizeof step);
     src += sizeof step;
     if (q.code == DDP_QUANT_SIGN) {
-        dequantize_signs(dst, src, q.block, step, add);
+        dequantize_signs(dst, src, q.block, step, how);
         return;
     }
     if (q.code == DDP_QUANT_I4) {
@@ -277,26 +292,28 @@ INLINE void dequantize_block(float *dst, const unsigned char *src, struct ddp_qu
             raw_quarter bytes;
             memcpy(&bytes, src + i, sizeof bytes);
             const v_i32 both = (v_i32)lanes_of(bytes);
-            put_decoded(dst + i, __builtin_convertvector(both << 28 >> 28, v_f32) * step, add);
+            put_decoded(dst + i, __builtin_convertvector(both << 28 >> 28, v_f32) * step, how);
             put_decoded(dst + half + i, __builtin_convertvector(both << 24 >> 28, v_f32) * step,
-                        add);
+                        how);
         }
         return;
     }
     for (size_t i = 0; i < q.block; i += LANES)
-        put_decoded(dst + i, f32_of_codes(src + i, q.code) * step, add);
+        put_decoded(dst + i, f32_of_codes(src + i, q.code) * step, how);
 }
 
 INLINE void dequantize_loop(float *dst, const unsigned char *src, size_t n, struct ddp_quant q,
-                            bool add)
+                            enum decoded how)
 {
     const size_t bytes = ddp_quant_block_bytes(q);
     for (; n >= q.block; n -= q.block, dst += q.block, src += bytes)
-        dequantize_block(dst, src, q, add);
+        dequantize_block(dst, src, q, how);
+    if (how == STREAMED)
+        vec_stream_end();
     if (n > 0) {
         float last[DDP_QUANT_BLOCK_MAX] = {0};
         memcpy(last, dst, n * sizeof *dst);
-        dequantize_block(last, src, q, add);
+        dequantize_block(last, src, q, how == ADDED ? ADDED : STORED);
         memcpy(dst, last, n * sizeof *dst);
     }
 }
@@ -304,9 +321,13 @@ INLINE void dequantize_loop(float *dst, const unsigned char *src, size_t n, stru
 static void dequantize(float *dst, const void *src, size_t n, struct ddp_quant q, bool add)
 {
     const unsigned char *in = (const unsigned char *)src;
+    const bool stream = stream_head(dst, n, sizeof *dst, VB) == 0; /* dst is aligned and large */
 #define DEQUANTIZE(kind)                                                                           \
-    (add ? dequantize_loop(dst, in, n, (struct ddp_quant){.code = kind, .block = q.block}, true)   \
-         : dequantize_loop(dst, in, n, (struct ddp_quant){.code = kind, .block = q.block}, false))
+    (add ? dequantize_loop(dst, in, n, (struct ddp_quant){.code = kind, .block = q.block}, ADDED)  \
+     : stream ? dequantize_loop(dst, in, n, (struct ddp_quant){.code = kind, .block = q.block},    \
+                                STREAMED)                                                          \
+              : dequantize_loop(dst, in, n, (struct ddp_quant){.code = kind, .block = q.block},    \
+                                STORED))
     switch (q.code) {
     case DDP_QUANT_I8:
         DEQUANTIZE(DDP_QUANT_I8);
