@@ -379,10 +379,17 @@ int ddp_iterations_next(struct ddp_iterations *it, bool *more, struct ddp_err *e
 /* Sets *out to the median of values[kept], or to NaN if there is only one rank. */
 static int median_of(const struct ddp_iterations *it, const double *values, double *out)
 {
-    struct ddp_summary s;
-    int rc = ddp_summarize(values, (size_t)it->kept, &s);
-    *out = rc == 0 && it->comm->size > 1 ? s.median : NAN;
-    return rc;
+    const size_t n = (size_t)it->kept;
+    *out = NAN;
+    if (it->comm->size == 1 || n == 0)
+        return 0;
+    double *copy = malloc(n * sizeof *copy);
+    if (copy == NULL)
+        return -1;
+    memcpy(copy, values, n * sizeof *copy);
+    *out = ddp_median(copy, n);
+    free(copy);
+    return 0;
 }
 
 static int summarize(struct ddp_iterations *it, struct ddp_point *out, struct ddp_err *err)

@@ -10,31 +10,19 @@
 #define AUTOCORRELATION_Z 2.0537
 #define FIRST_LOOK        20
 
-struct indexed_value {
-    double value;
-    size_t index;
-};
-
-static int compare_values(const void *a, const void *b)
+/* Fills rank [n] with the midrank of each sample minus the mean rank. sorted [n]: the samples in
+ * ascending order. index [n]: their positions in the series. Returns the sum of the squares of
+ * rank [n]. */
+static double centred_ranks(const double *sorted, const size_t *index, size_t n, double *rank)
 {
-    double x = ((const struct indexed_value *)a)->value,
-           y = ((const struct indexed_value *)b)->value;
-    return (x > y) - (x < y);
-}
-
-/* Fills rank [n] with the midrank of each sample minus the mean rank. Returns the sum of the
- * squares of rank [n]. */
-static double centred_ranks(struct indexed_value *order, size_t n, double *rank)
-{
-    qsort(order, n, sizeof *order, compare_values);
     double squares = 0, mean = ((double)n + 1) / 2;
     for (size_t first = 0, next; first < n; first = next) {
         next = first + 1;
-        while (next < n && order[next].value == order[first].value)
+        while (next < n && sorted[next] == sorted[first])
             next++;
         double centred = (double)(first + 1 + next) / 2 - mean;
         for (size_t i = first; i < next; i++)
-            rank[order[i].index] = centred;
+            rank[index[i]] = centred;
         squares += centred * centred * (double)(next - first);
     }
     return squares;
@@ -66,16 +54,17 @@ int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out)
     *out = (struct ddp_series){.trend = 0};
     if (n < DDP_SERIES_MIN)
         return 0;
-    struct indexed_value *order = malloc(n * sizeof *order);
-    double *rank = malloc(n * sizeof *rank);
-    if (!order || !rank) {
+    double *sorted = malloc(n * sizeof *sorted), *rank = malloc(n * sizeof *rank);
+    size_t *index = malloc(n * sizeof *index);
+    if (sorted != NULL)
+        memcpy(sorted, sample, n * sizeof *sorted);
+    if (!sorted || !rank || !index || ddp_sort_indexed(sorted, index, n) != 0) {
+        free(index);
         free(rank);
-        free(order);
+        free(sorted);
         return -1;
     }
-    for (size_t i = 0; i < n; i++)
-        order[i] = (struct indexed_value){sample[i], i};
-    double squares = centred_ranks(order, n, rank), products = 0;
+    double squares = centred_ranks(sorted, index, n, rank), products = 0;
     double middle = ((double)n - 1) / 2, count = (double)n;
     double time_squares = count * (count * count - 1) / 12;
     for (size_t i = 0; i < n; i++)
@@ -92,8 +81,9 @@ int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out)
     const double first = median_of_copy(sample, n / 3, rank);
     const double last = median_of_copy(sample + n - n / 3, n / 3, rank);
     out->shift = first > 0 ? last / first - 1 : 0;
+    free(index);
     free(rank);
-    free(order);
+    free(sorted);
     return 0;
 }
 

@@ -16,9 +16,104 @@ double ddp_summary_ci95_fraction(const struct ddp_summary *s)
     return fmax(s->ci95_hi - s->median, s->median - s->ci95_lo) / s->median;
 }
 
+/* Radix sort. A *key* is the bits of a double, changed so that keys have the order of the values. A
+ * pass sorts by one byte of the keys and keeps the order of equal bytes. Passes go from the lowest
+ * byte to the highest. A pass is skipped if all keys have the same byte. */
+#define RADIX       256
+#define RADIX_LEAST 256 /* qsort is as fast for fewer values */
+enum { PASSES = sizeof(uint64_t) };
+
+static uint64_t key_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits ^ (bits >> 63 ? UINT64_MAX : (uint64_t)1 << 63);
+}
+
+static double value_of(uint64_t key)
+{
+    const uint64_t bits = key ^ (key >> 63 ? (uint64_t)1 << 63 : UINT64_MAX);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Counts the values of each byte of the keys of v [n]. Writes the keys to key [n]. */
+static void count_bytes(const double *v, size_t n, uint64_t *key, size_t count[PASSES][RADIX])
+{
+    memset(count, 0, sizeof(size_t[PASSES][RADIX]));
+    for (size_t i = 0; i < n; i++) {
+        key[i] = key_of(v[i]);
+        for (int pass = 0; pass < PASSES; pass++)
+            count[pass][key[i] >> 8 * pass & (RADIX - 1)]++;
+    }
+}
+
+/* The arrays of a radix sort. `index` may be NULL. */
+struct keys {
+    uint64_t *key; /* [n] */
+    size_t *index; /* [n] */
+};
+
+/* Moves the keys and the indices to `to` in the order of one byte. count [RADIX]: how often each
+ * value of the byte occurs; is overwritten. */
+static void move_by_byte(const struct keys *from, const struct keys *to, size_t n, int pass,
+                         size_t *count)
+{
+    size_t before = 0;
+    for (size_t byte = 0; byte < RADIX; byte++) {
+        const size_t own = count[byte];
+        count[byte] = before;
+        before += own;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = count[from->key[i] >> 8 * pass & (RADIX - 1)]++;
+        to->key[at] = from->key[i];
+        if (from->index != NULL)
+            to->index[at] = from->index[i];
+    }
+}
+
+int ddp_sort_indexed(double *v, size_t *index, size_t n)
+{
+    static const size_t item = sizeof(uint64_t) + sizeof(size_t);
+    if (n == 0)
+        return 0;
+    if (n > SIZE_MAX / 2 / item)
+        return -1;
+    const size_t words = index != NULL ? 4 * n : 2 * n;
+    uint64_t *memory = malloc(words * sizeof *memory);
+    size_t count[PASSES][RADIX];
+    if (memory == NULL)
+        return -1;
+    struct keys now = {.key = memory}, next = {.key = memory + n};
+    if (index != NULL) {
+        now.index = (size_t *)(memory + 2 * n);
+        next.index = (size_t *)(memory + 3 * n);
+        for (size_t i = 0; i < n; i++)
+            now.index[i] = i;
+    }
+    count_bytes(v, n, now.key, count);
+    for (int pass = 0; pass < PASSES; pass++) {
+        if (count[pass][now.key[0] >> 8 * pass & (RADIX - 1)] == n)
+            continue;
+        move_by_byte(&now, &next, n, pass, count[pass]);
+        const struct keys before = now;
+        now = next;
+        next = before;
+    }
+    for (size_t i = 0; i < n; i++)
+        v[i] = value_of(now.key[i]);
+    if (index != NULL)
+        memcpy(index, now.index, n * sizeof *index);
+    free(memory);
+    return 0;
+}
+
 void ddp_sort_doubles(double *v, size_t n)
 {
-    qsort(v, n, sizeof *v, compare_doubles);
+    if (n < RADIX_LEAST || ddp_sort_indexed(v, NULL, n) != 0)
+        qsort(v, n, sizeof *v, compare_doubles);
 }
 
 double ddp_sorted_median(const double *v, size_t n)

@@ -36,6 +36,9 @@ double ddp_summary_ci95_fraction(const struct ddp_summary *s);
 
 /* Sorts v [n] in ascending order. */
 void ddp_sort_doubles(double *v, size_t n);
+/* Sorts v [n] in ascending order, and sets index [n] to the former positions of the values. Equal
+ * values keep their order, and -0 precedes 0. Returns 0, or -1 if memory is exhausted. */
+int ddp_sort_indexed(double *v, size_t *index, size_t n);
 /* Returns the median of the sorted values v [n]. If n is even, this is the mean of the middle two
  * values. Returns NaN if n is 0. */
 double ddp_sorted_median(const double *v, size_t n);

@@ -166,6 +166,47 @@ static void test_median(void **state)
     assert_true(ddp_sorted_median(even, 3) == 2);
 }
 
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Values of many magnitudes and both signs, and times of a coarse clock, of which many are equal.
+ */
+static void test_sort(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    static double before[N], v[N], want[N];
+    static size_t index[N];
+    static const double some[] = {0, -0.0, INFINITY, -INFINITY, 5e-324, -5e-324, 1, -1, 1e308};
+    struct ddp_rng rng;
+    ddp_rng_init(&rng, 5, 0);
+    for (size_t n = 0; n <= N; n += n < 300 ? 1 : 470)
+        for (int coarse = 0; coarse < 2; coarse++) {
+            for (size_t i = 0; i < n; i++) {
+                const double x = ddp_rng_normal(&rng);
+                before[i] = coarse       ? floor(fabs(x) * 10) * 10
+                            : i % 7 == 0 ? some[i / 7 % DDP_COUNT_OF(some)]
+                                         : x * exp2((double)(i % 600) - 300);
+            }
+            memcpy(want, before, sizeof want);
+            qsort(want, n, sizeof *want, compare);
+            memcpy(v, before, sizeof v);
+            ddp_sort_doubles(v, n);
+            for (size_t i = 0; i < n; i++)
+                assert_true(v[i] == want[i]);
+            memcpy(v, before, sizeof v);
+            assert_int_equal(ddp_sort_indexed(v, index, n), 0);
+            for (size_t i = 0; i < n; i++) {
+                assert_true(v[i] == want[i] && v[i] == before[index[i]]);
+                if (i > 0 && v[i] == v[i - 1] && v[i] != 0)
+                    assert_true(index[i] > index[i - 1]);
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_what_does_not_exist),
         cmocka_unit_test(test_percentiles),
         cmocka_unit_test(test_median),
+        cmocka_unit_test(test_sort),
         cmocka_unit_test(test_large_numbers_that_differ_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
