@@ -204,15 +204,24 @@ static void run_quantize(struct arrays *x, double argument)
     x->device->grad->quantize(x->c, x->a, x->n, quants[(int)argument], 0.5f);
 }
 
-/* argument: index in `quants`. Decodes `index`, which is filled with an encoded array first. */
+/* argument: index in `quants`. Decodes an array that was encoded in the first round. */
 static void run_dequantize(struct arrays *x, double argument)
 {
-    static double encoded = -1;
-    const struct ddp_quant quant = quants[(int)argument];
-    if (encoded != argument)
-        x->device->grad->quantize(x->index, x->a, x->n, quant, 1);
-    encoded = argument;
-    x->device->grad->dequantize(x->c, x->index, x->n, quant, false);
+    static struct {
+        void *blocks;
+        size_t n;
+    } encoded[DDP_COUNT_OF(quants)];
+    const size_t k = (size_t)argument;
+    const struct ddp_quant quant = quants[k];
+    if (encoded[k].n != x->n) {
+        free(encoded[k].blocks);
+        encoded[k].blocks = malloc(ddp_quant_blocks(quant, x->n) * ddp_quant_block_bytes(quant));
+        if (encoded[k].blocks == NULL)
+            exit(71);
+        x->device->grad->quantize(encoded[k].blocks, x->a, x->n, quant, 1);
+        encoded[k].n = x->n;
+    }
+    x->device->grad->dequantize(x->c, encoded[k].blocks, x->n, quant, false);
 }
 #else
 #define CAN_QUANTIZE false
