@@ -197,6 +197,7 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
     if (comm->control != NULL && comm->control->shm == NULL)
         DDP_TRY(comm->backend->barrier(comm, err));
     if (it->options->start != DDP_START_WINDOW) {
+        /* The call would delay this rank after the barrier. */
         if (it->options->arrival.kind != DDP_ARRIVAL_TOGETHER)
             ddp_arrival_wait(&it->options->arrival, comm, (uint64_t)it->options->seed,
                              it->arrivals++);
@@ -379,17 +380,8 @@ int ddp_iterations_next(struct ddp_iterations *it, bool *more, struct ddp_err *e
 /* Sets *out to the median of values[kept], or to NaN if there is only one rank. */
 static int median_of(const struct ddp_iterations *it, const double *values, double *out)
 {
-    const size_t n = (size_t)it->kept;
     *out = NAN;
-    if (it->comm->size == 1 || n == 0)
-        return 0;
-    double *copy = malloc(n * sizeof *copy);
-    if (copy == NULL)
-        return -1;
-    memcpy(copy, values, n * sizeof *copy);
-    *out = ddp_median(copy, n);
-    free(copy);
-    return 0;
+    return it->comm->size == 1 ? 0 : ddp_median_of(values, (size_t)it->kept, out);
 }
 
 static int summarize(struct ddp_iterations *it, struct ddp_point *out, struct ddp_err *err)

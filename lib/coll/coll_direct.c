@@ -331,7 +331,8 @@ static size_t allreduce_scratch_bytes(const struct ddp_comm *comm,
  * (results/notes/collectives.md). */
 #define PREFETCH_BYTES ((size_t)512)
 
-/* Computes *chunk in the first call of a plan, because the divisions take about 20 ns. */
+/* Computes *chunk. Only the first call of a plan does so, because the divisions take about 20 ns.
+ */
 static int direct_cut(struct ddp_comm *comm, const struct ddp_coll_args *args,
                       struct direct_chunk *chunk, struct ddp_err *err)
 {

@@ -20,7 +20,7 @@
 struct flat_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
-    enum ddp_coll coll;  /* args->coll */
+    enum ddp_coll coll;  /* args->coll, which the compiler knows in flat_run */
     size_t chunk, bytes; /* size of one chunk, and of the data that a sending rank stores */
     int parity;
 };

@@ -42,13 +42,6 @@ static double residual_correlation(const double *rank, size_t n, double slope)
     return squares > 0 ? products / squares : 0;
 }
 
-/* Returns the median of sample [n]. scratch [n]: memory for a sorted copy. */
-static double median_of_copy(const double *sample, size_t n, double *scratch)
-{
-    memcpy(scratch, sample, n * sizeof *scratch);
-    return ddp_median(scratch, n);
-}
-
 int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out)
 {
     *out = (struct ddp_series){.trend = 0};
@@ -78,12 +71,14 @@ int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out)
         double enlarged = out->autocorrelated ? (1 + r) / fmax(1 - r, 1 / count) : 1;
         out->drifting = fabs(out->trend) * sqrt((count - 1) / enlarged) > DRIFT_Z;
     }
-    const double first = median_of_copy(sample, n / 3, rank);
-    const double last = median_of_copy(sample + n - n / 3, n / 3, rank);
-    out->shift = first > 0 ? last / first - 1 : 0;
     free(index);
     free(rank);
     free(sorted);
+    double first, last;
+    if (ddp_median_of(sample, n / 3, &first) != 0 ||
+        ddp_median_of(sample + n - n / 3, n / 3, &last) != 0)
+        return -1;
+    out->shift = first > 0 ? last / first - 1 : 0;
     return 0;
 }
 

@@ -129,6 +129,18 @@ double ddp_median(double *v, size_t n)
     return ddp_sorted_median(v, n);
 }
 
+int ddp_median_of(const double *v, size_t n, double *median)
+{
+    double *copy = n <= SIZE_MAX / sizeof *copy ? malloc(n * sizeof *copy) : NULL;
+    if (copy == NULL && n > 0)
+        return -1;
+    if (n > 0)
+        memcpy(copy, v, n * sizeof *copy);
+    *median = ddp_median(copy, n);
+    free(copy);
+    return 0;
+}
+
 double ddp_lower_median(double *v, size_t n)
 {
     ddp_sort_doubles(v, n);

@@ -37,13 +37,16 @@ double ddp_summary_ci95_fraction(const struct ddp_summary *s);
 /* Sorts v [n] in ascending order. */
 void ddp_sort_doubles(double *v, size_t n);
 /* Sorts v [n] in ascending order, and sets index [n] to the former positions of the values. Equal
- * values keep their order, and -0 precedes 0. Returns 0, or -1 if memory is exhausted. */
+ * values keep their order, and -0 precedes 0. `index` may be NULL. Returns 0, or -1 if memory is
+ * exhausted. */
 int ddp_sort_indexed(double *v, size_t *index, size_t n);
 /* Returns the median of the sorted values v [n]. If n is even, this is the mean of the middle two
  * values. Returns NaN if n is 0. */
 double ddp_sorted_median(const double *v, size_t n);
 /* Sorts v [n] and returns its median. */
 double ddp_median(double *v, size_t n);
+/* Sets *median to the median of v [n]. Sorts a copy. Returns 0, or -1 if memory is exhausted. */
+int ddp_median_of(const double *v, size_t n, double *median);
 /* Sorts v [n], n > 0, and returns the median. If n is even, returns the smaller one of the middle
  * two values. */
 double ddp_lower_median(double *v, size_t n);

@@ -13,6 +13,8 @@
  *   widen_i32        converts half a vector of i32 to f64
  *   bytes_of         converts 32-bit lanes, of which each is below 256, to 8-bit lanes
  *   lanes_of         converts 8-bit lanes to 32-bit lanes
+ *   halves_of        converts 8-bit lanes to 16-bit lanes
+ *   bytes_of_halves  the low 8 bits of each 16-bit lane
  *   nearest_i32      rounds lanes below 2^22 in magnitude to the nearest integer, ties to even
  *   largest_lane     the largest lane of a vector of i32 that are not negative
  *   vec_sqrt         the square root of each lane
@@ -118,6 +120,16 @@ INLINE v_u32 lanes_of(raw_quarter bytes)
     return (v_u32)_mm512_cvtepu8_epi32((__m128i)bytes);
 }
 
+INLINE v_u16h halves_of(raw_quarter bytes)
+{
+    return (v_u16h)_mm256_cvtepu8_epi16((__m128i)bytes);
+}
+
+INLINE raw_quarter bytes_of_halves(v_u16h halves)
+{
+    return (raw_quarter)_mm256_cvtepi16_epi8((__m256i)halves);
+}
+
 INLINE v_i32 nearest_i32(v_f32 x)
 {
     return (v_i32)_mm512_cvtps_epi32((__m512)x);
@@ -206,6 +218,16 @@ INLINE v_u32 lanes_of(raw_quarter bytes)
     int64_t both;
     memcpy(&both, &bytes, sizeof both);
     return (v_u32)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(both));
+}
+
+INLINE v_u16h halves_of(raw_quarter bytes)
+{
+    return __builtin_convertvector(bytes, v_u16h);
+}
+
+INLINE raw_quarter bytes_of_halves(v_u16h halves)
+{
+    return __builtin_convertvector(halves, raw_quarter);
 }
 
 INLINE v_i32 nearest_i32(v_f32 x)
@@ -326,14 +348,24 @@ INLINE v_f64 widen_i32(const unsigned char *p)
 
 /* The conversions between 32-bit and 8-bit lanes go through 16-bit lanes, because GCC 12 converts
  * lane by lane otherwise (results/notes/kernels.md). */
+INLINE v_u16h halves_of(raw_quarter bytes)
+{
+    return __builtin_convertvector(bytes, v_u16h);
+}
+
+INLINE raw_quarter bytes_of_halves(v_u16h halves)
+{
+    return __builtin_convertvector(halves, raw_quarter);
+}
+
 INLINE raw_quarter bytes_of(v_u32 v)
 {
-    return __builtin_convertvector(__builtin_convertvector(v, v_u16h), raw_quarter);
+    return bytes_of_halves(__builtin_convertvector(v, v_u16h));
 }
 
 INLINE v_u32 lanes_of(raw_quarter bytes)
 {
-    return __builtin_convertvector(__builtin_convertvector(bytes, v_u16h), v_u32);
+    return __builtin_convertvector(halves_of(bytes), v_u32);
 }
 
 /* Adding 1.5 * 2^23 rounds x to an integer in the low bits of the sum. */
@@ -391,11 +423,7 @@ INLINE v_f32 widen_bf16(raw_half raw)
 /* Converts fp8-e4m3 or fp8-e5m2 to f32 exactly, as ddp_fp8_widen does. */
 INLINE v_f32 widen_fp8(raw_quarter raw, enum ddp_dtype type)
 {
-#if VB == 64
-    const v_u16h c = (v_u16h)_mm256_cvtepu8_epi16((__m128i)raw);
-#else
-    const v_u16h c = __builtin_convertvector(raw, v_u16h);
-#endif
+    const v_u16h c = halves_of(raw);
     if (type == DDP_FP8_E5M2)
         return widen_f16((raw_half)(c << 8));
     const v_f32 wide = widen_f16((raw_half)((c & 0x80) << 8 | (c & 0x7f) << 7)) * 256.0f;
@@ -423,29 +451,6 @@ INLINE raw_quarter narrow_fp8(v_f32 value, enum ddp_dtype type)
     h |= (bits >> 24) & 0x80u;
     h = (nan & (e4m3 ? 0x7fu : 0x7eu)) | (~nan & h);
     return bytes_of(h);
-}
-
-/* Converts like narrow_fp8, but no magnitude may exceed the largest finite fp8, or be NaN. Adding
- * `ruler` rounds to the fp8 type, because its ulp is the distance between two neighbours of value.
- * The rounded value is exact in binary16, whose upper bits are the code. */
-INLINE raw_quarter narrow_finite_fp8(v_f32 value, enum ddp_dtype type)
-{
-#if VB == 64
-    const bool e4m3 = type == DDP_FP8_E4M3;
-    const __m512i bits = _mm512_and_si512((__m512i)value, _mm512_set1_epi32(0x7f800000));
-    const __m512i scale = _mm512_max_epi32(bits, _mm512_set1_epi32((e4m3 ? 121 : 113) << 23));
-    const v_f32 ruler =
-        (v_f32)_mm512_add_epi32(scale, _mm512_set1_epi32((e4m3 ? 20 << 23 : 21 << 23) + 0x400000));
-    v_f32 rounded = value + ruler - ruler;
-    rounded = (v_f32)((v_u32)rounded | ((v_u32)value & 0x80000000u)); /* keeps the sign of a zero */
-    if (e4m3)
-        rounded *= 0x1p-8f;
-    v_u16h h = (v_u16h)_mm512_cvtps_ph((__m512)rounded, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-    h = e4m3 ? (h | (h >> 1 & 0x4000)) >> 7 : h >> 8;
-    return (raw_quarter)_mm256_cvtepi16_epi8((__m256i)h);
-#else
-    return narrow_fp8(value, type);
-#endif
 }
 
 /* Loads and stores of vectors, whole (lanes == LANES) or partial. */

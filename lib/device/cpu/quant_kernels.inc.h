@@ -20,7 +20,7 @@ _Static_assert(DDP_QUANT_PARTS % LANES == 0, "the partial sums of magnitudes are
 #define QUANT_FAR_BYTES   ((size_t)1 << 20)
 /* Number of blocks whose scales are computed before their codes. The codes of a block wait for its
  * scale, which takes about 60 cycles, so the processor computes several scales at the same time. */
-#define QUANT_GROUP 4
+#define QUANT_GROUP ((size_t)4)
 
 /* Returns the largest magnitude of src [block] * scale, as the bits of a float. */
 INLINE int32_t largest_bits(const float *src, size_t block, float scale)
@@ -60,6 +60,24 @@ INLINE v_i32 integer_codes(v_f32 y, struct ddp_quant q, size_t i)
     const v_f32 rounded = __builtin_convertvector(nearest, v_f32);
     const v_i32 sign = (v_i32)(y - rounded) >> 31 | 1;
     return nearest + (moves(y, rounded, (v_f32){0} + 1.0f, q, i) & sign);
+}
+
+/* Converts like narrow_fp8, but no magnitude may exceed the largest finite fp8, or be NaN. Adding
+ * `ruler` rounds to the fp8 type, because its ulp is the distance between two neighbours of value.
+ * The rounded value is exact in binary16, whose upper bits are the code. The baseline has no
+ * instruction for binary16. */
+INLINE raw_quarter narrow_finite_fp8(v_f32 value, enum ddp_dtype type)
+{
+    if (VB < 32)
+        return narrow_fp8(value, type);
+    const bool e4m3 = type == DDP_FP8_E4M3;
+    const v_i32 least = (v_i32){0} + ((e4m3 ? 121 : 113) << 23); /* exponent of the subnormals */
+    const v_i32 exponent = vec_max((v_i32)value & 0x7f800000, least);
+    const v_f32 ruler = (v_f32)(exponent + ((e4m3 ? 20 << 23 : 21 << 23) + 0x400000));
+    v_f32 rounded = value + ruler - ruler;
+    rounded = (v_f32)((v_u32)rounded | ((v_u32)value & 0x80000000u)); /* keeps the sign of a zero */
+    const v_u16h h = (v_u16h)narrow_f16(e4m3 ? rounded * 0x1p-8f : rounded);
+    return bytes_of_halves(e4m3 ? (h | (h >> 1 & 0x4000)) >> 7 : h >> 8);
 }
 
 /* Returns the fp8 codes of y. y holds the elements of a block from index `i` on. Codes of one sign
@@ -169,25 +187,15 @@ INLINE void quantize_signs(unsigned char *dst, const float *src, size_t block, s
     }
 }
 
-/* Encodes one block. src has n elements of the array, then zeros up to the end of the block. */
-INLINE void quantize_one(unsigned char *dst, const float *src, size_t n, struct ddp_quant q,
-                         float scale)
-{
-    if (q.code == DDP_QUANT_SIGN)
-        quantize_signs(dst, src, q.block, n, scale);
-    else
-        finish_block(dst, src, q, scale, begin_block(dst, src, q, scale));
-}
-
 INLINE void quantize_loop(unsigned char *dst, const float *src, size_t n, struct ddp_quant q,
                           float scale)
 {
     const size_t bytes = ddp_quant_block_bytes(q), block_bytes = q.block * sizeof *src;
-    const size_t group = q.code == DDP_QUANT_SIGN ? 1 : QUANT_GROUP;
     const bool far = n * sizeof *src >= QUANT_FAR_BYTES;
     float factor[QUANT_GROUP];
 
-    while (n >= group * q.block) {
+    while (n >= q.block) {
+        const size_t group = DDP_MIN(n / q.block, QUANT_GROUP);
         for (size_t k = 0; k < group && q.code != DDP_QUANT_SIGN; k++)
             factor[k] = begin_block(dst + k * bytes, src + k * q.block, q, scale);
         for (size_t k = 0; k < group; k++) {
@@ -203,13 +211,14 @@ INLINE void quantize_loop(unsigned char *dst, const float *src, size_t n, struct
             dst += bytes;
         }
     }
-    for (; n >= q.block; n -= q.block, src += q.block, q.first += q.block, dst += bytes)
-        quantize_one(dst, src, q.block, q, scale);
     if (n > 0) {
         float last[DDP_QUANT_BLOCK_MAX];
         memcpy(last, src, n * sizeof *src);
         memset(last + n, 0, (q.block - n) * sizeof *src);
-        quantize_one(dst, last, n, q, scale);
+        if (q.code == DDP_QUANT_SIGN)
+            quantize_signs(dst, last, q.block, n, scale);
+        else
+            finish_block(dst, last, q, scale, begin_block(dst, last, q, scale));
     }
 }
 
